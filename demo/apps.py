@@ -1,0 +1,7 @@
+from django.apps import AppConfig
+
+
+class DemoConfig(AppConfig):
+    """A coffee shop's concierge."""
+
+    name = "demo"

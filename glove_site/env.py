@@ -1,0 +1,38 @@
+"""Reading the environment, with one clear error for a value that cannot be used."""
+
+import os
+import secrets
+from pathlib import Path
+
+from django.core.exceptions import ImproperlyConfigured
+
+
+def flag(name: str, default: bool) -> bool:
+    """`1` or `0` from the environment; anything else is an error that says so."""
+    value = os.environ.get(name, "").strip()
+    if value == "":
+        return default
+    if value not in ("0", "1"):
+        raise ImproperlyConfigured(f"{name}={value!r}: write 1 or 0.")
+    return value == "1"
+
+
+def words(name: str) -> list[str]:
+    """A comma-separated list, blanks dropped."""
+    return [word.strip() for word in os.environ.get(name, "").split(",") if word.strip()]
+
+
+def secret_key(debug: bool, folder: Path) -> str:
+    """SECRET_KEY; with DEBUG=1 and none given, one is made once and kept in an ignored file."""
+    if key := os.environ.get("SECRET_KEY"):
+        return key
+    if not debug:
+        raise ImproperlyConfigured("SECRET_KEY is not set. With DEBUG=0 it must be: a long random string, kept private.")
+    path = folder / "secret_key"
+    try:
+        # Exclusive creation: two processes that start together agree on the first one's key.
+        with open(path, "x", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+            file.write(secrets.token_urlsafe(50))
+    except FileExistsError:
+        pass
+    return path.read_text().strip()

@@ -1,0 +1,166 @@
+"""Settings, all of them by environment; docs/reference/settings.md lists what an operator may set."""
+
+import os
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import dj_database_url
+
+from glove_site import env
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+VAR_DIR = Path(os.environ.get("GLOVE_VAR", BASE_DIR / "var"))
+VAR_DIR.mkdir(parents=True, exist_ok=True)
+
+DEBUG = env.flag("DEBUG", True)
+SECRET_KEY = env.secret_key(DEBUG, VAR_DIR)
+PUBLIC_URL = os.environ.get("PUBLIC_URL", "http://127.0.0.1:8000").rstrip("/")
+_public = urlsplit(PUBLIC_URL)
+ALLOWED_HOSTS = env.words("ALLOWED_HOSTS") or ["localhost", "127.0.0.1", "[::1]", _public.hostname or "localhost"]
+CSRF_TRUSTED_ORIGINS = [f"{_public.scheme}://{_public.netloc}"]
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django_celery_beat",
+    "ninja",
+    "inbox",
+    "agents",
+    "glove_site",
+    *(["demo"] if env.flag("GLOVE_DEMO", DEBUG) else []),
+    *env.words("GLOVE_APPS"),
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+ROOT_URLCONF = "glove_site.urls"
+ASGI_APPLICATION = "glove_site.asgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    }
+]
+
+# --- The database: the truth. SQLite serves one machine, Postgres many.
+DATABASE_URL = os.environ.get("DATABASE_URL") or f"sqlite:///{VAR_DIR / 'db.sqlite3'}"
+DATABASES = {"default": dj_database_url.parse(DATABASE_URL, conn_max_age=0)}
+_database = DATABASES["default"]
+WORKER_THREADS = int(os.environ.get("GLOVE_WORKER_THREADS", "32"))
+LOCK_TIMEOUT_S = 5
+IDLE_TRANSACTION_TIMEOUT_S = 15
+if _database["ENGINE"].endswith("sqlite3"):
+    # IMMEDIATE: a transaction takes the write lock at once, or two readers that turn writers fail each other.
+    _database["OPTIONS"] = {
+        "timeout": 20,
+        "transaction_mode": "IMMEDIATE",
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+    }
+else:
+    _database["OPTIONS"] = {
+        **_database.get("OPTIONS", {}),
+        "pool": {"min_size": 0, "max_size": 2 * WORKER_THREADS + 8, "timeout": 20},
+        # A stopped worker must not hold its own recovery up: its locks end with its idle session.
+        "options": f"-c lock_timeout={LOCK_TIMEOUT_S}s -c idle_in_transaction_session_timeout={IDLE_TRANSACTION_TIMEOUT_S}s",
+    }
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+AUTH_USER_MODEL = "auth.User"
+if not DEBUG:
+    AUTH_PASSWORD_VALIDATORS = [
+        {"NAME": f"django.contrib.auth.password_validation.{name}"}
+        for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
+    ]
+
+# --- The broker: a doorbell. Without REDIS_URL it lives in the memory of `manage.py serve`.
+REDIS_URL = os.environ.get("REDIS_URL", "")
+CELERY_BROKER_URL = REDIS_URL or "memory://"
+CELERY_BROKER_TRANSPORT_OPTIONS = (
+    {"socket_timeout": 5, "socket_keepalive": True, "health_check_interval": 10} if REDIS_URL else {"polling_interval": 0.02}
+)
+CELERY_TASK_DEFAULT_QUEUE = os.environ.get("GLOVE_QUEUE", "glove")
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = False  # rows give durability; a redelivered doorbell would only repeat a poison task
+CELERY_TASK_REJECT_ON_WORKER_LOST = False
+CELERY_WORKER_CONCURRENCY = WORKER_THREADS
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None
+CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
+CELERY_TIMEZONE = "UTC"
+
+# --- Time, language, static files
+USE_TZ = True
+TIME_ZONE = os.environ.get("TIME_ZONE", "UTC")
+LANGUAGE_CODE = "en"
+STATIC_URL = "static/"
+STATICFILES_DIRS: list[Path] = []
+WHITENOISE_USE_FINDERS = True
+WHITENOISE_AUTOREFRESH = False
+
+# --- Who is in
+LOGIN_URL = "/login"
+LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = "/login"
+_https = _public.scheme == "https"
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = _https
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if _https else None
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
+
+# --- Mail to staff
+EMAIL_HOST = os.environ.get("EMAIL_HOST", "")
+EMAIL_PORT = int(os.environ.get("EMAIL_PORT", "25"))
+EMAIL_HOST_USER = os.environ.get("EMAIL_HOST_USER", "")
+EMAIL_HOST_PASSWORD = os.environ.get("EMAIL_HOST_PASSWORD", "")
+EMAIL_USE_TLS = env.flag("EMAIL_USE_TLS", False)
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL = os.environ.get("DEFAULT_FROM_EMAIL", "glove@localhost")
+
+# --- The inbox
+INBOX_NOTIFIERS = {
+    "default": {"BACKEND": f"inbox.notifiers.{'email.EmailNotifier' if EMAIL_HOST else 'null.NullNotifier'}", "OPTIONS": {}}
+}
+INBOX_OWNER_TAGS: list[str] = env.words("INBOX_OWNER_TAGS")  # tag patterns that the mailbox's owner may answer
+INBOX_MAX_OPEN_ITEMS = 20  # per mailbox
+INBOX_EARLY_ANSWER_S = 24 * 3600  # how long an answer waits for its request
+
+# --- The agents
+GLOVE_MODEL = os.environ.get("GLOVE_MODEL", "claude-sonnet-4-5")
+_scripted = {"BACKEND": "agents.adapters.scripted.ScriptedModel", "OPTIONS": {"script": "demo.script.reply"}}
+if "demo" not in INSTALLED_APPS:
+    _scripted["OPTIONS"] = {}
+_anthropic = {"BACKEND": "agents.adapters.anthropic.AnthropicModel", "OPTIONS": {"model": GLOVE_MODEL}}
+AGENT_MODELS = {
+    "anthropic": _anthropic,
+    "scripted": _scripted,
+    "default": _anthropic if os.environ.get("ANTHROPIC_API_KEY") else _scripted,
+}
+AGENT_LIMITS: dict[str, int] = {}  # overrides of agents.limits.DEFAULTS
+SWEEP_EVERY_S = 15
+RING_AGAIN_S = 60  # a due turn that was rung and did not start is rung again after this
+
+TESTING = "pytest" in sys.modules

@@ -1,0 +1,1 @@
+"""The primitive: mailboxes whose items are asked now and answered later."""

@@ -1,0 +1,6 @@
+"""What the inbox tells others. Sent after commit; a lost signal costs only delay, the sweep finds the row."""
+
+from django.dispatch import Signal
+
+# kwargs: mailbox_id
+mailbox_ready = Signal()
