@@ -74,6 +74,18 @@ class AlreadyClosed(InboxError):
     slug, status = "already-closed", 409
 
 
+class LinkUnknown(InboxError):
+    """There is no such link. Check that the whole address was copied."""
+
+    slug, status = "link-unknown", 404
+
+
+class LinkGone(InboxError):
+    """This link has expired or was revoked. Ask for a new one, or answer in the admin."""
+
+    slug, status = "link-gone", 410
+
+
 class NotAllowed(InboxError):
     """You may not do this."""
 

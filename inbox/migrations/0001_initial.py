@@ -247,7 +247,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='item',
-            constraint=models.CheckConstraint(condition=models.Q(('outcome__in', ['', 'answered', 'expired', 'cancelled', 'undeliverable']), models.Q(('outcome', 'withdrawn'), ('response', ''), ('status', 'consumed')), _connector='OR'), name='item_outcome'),
+            constraint=models.CheckConstraint(condition=models.Q(('outcome__in', ['', 'answered', 'expired', 'cancelled', 'undeliverable']), models.Q(('outcome', 'withdrawn'), ('status', 'consumed')), _connector='OR'), name='item_outcome'),
         ),
         migrations.AddConstraint(
             model_name='item',

@@ -105,7 +105,7 @@ class Item(models.Model):
             models.CheckConstraint(
                 name="item_outcome",
                 condition=Q(outcome__in=["", "answered", "expired", "cancelled", "undeliverable"])
-                | Q(outcome="withdrawn", status="consumed", response=""),
+                | Q(outcome="withdrawn", status="consumed"),
             ),
             models.CheckConstraint(name="item_quiet_is_rung", condition=Q(wakes=True) | Q(rung=True)),
         ]

@@ -1,0 +1,93 @@
+"""How a turn reads mail: plain SQL that both databases take, since every turn runs it."""
+
+import datetime
+from typing import Any, NamedTuple
+
+from django.db import connection
+
+MAX_ITEMS = 50
+MAX_BYTES = 100_000
+
+
+class Mail(NamedTuple):
+    """A resolved item as its reader needs it. Times are aware, in UTC."""
+
+    id: int
+    tag: str
+    request: str
+    response: str
+    outcome: str
+    asked: bool
+    resolved_by: str
+    resolved_via: str
+    resolved_at: datetime.datetime
+    due_at: datetime.datetime | None
+
+
+class OpenRequest(NamedTuple):
+    """A pending item of a reader."""
+
+    id: int
+    tag: str
+    blocking: bool
+    request: str
+
+
+def take(mailbox_id: int, reader: int, run: int) -> tuple[list[Mail], bool]:
+    """Lock and consume what this reader reads, in the caller's transaction: the mail that it asked for, and the mailbox's mail
+    that no open place asked for. At most MAX_ITEMS or MAX_BYTES; the second value says whether some is left. Sorted by when
+    it was resolved. `run` is kept as the one that consumed it."""
+    lock = "" if connection.vendor == "sqlite" else "FOR NO KEY UPDATE"
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT id, tag, request, response, outcome, asked, resolved_by, resolved_via, resolved_at, due_at FROM inbox_item"
+            " WHERE mailbox_id = %s AND status = 'resolved' AND (origin = %s OR origin IS NULL)"
+            f" ORDER BY id LIMIT {MAX_ITEMS + 1} {lock}",
+            [mailbox_id, reader],
+        )
+        found = [_mail(row) for row in cursor.fetchall()]
+        taken = _within_bounds(found)
+        if taken:
+            marks = ", ".join(["%s"] * len(taken))
+            cursor.execute(
+                "UPDATE inbox_item SET status = 'consumed', rung = %s, consumed_at = glove_clock(0), consumed_in = %s"
+                f" WHERE status = 'resolved' AND id IN ({marks})",
+                [True, run, *(mail.id for mail in taken)],
+            )
+    return sorted(taken, key=lambda mail: (mail.resolved_at, mail.id)), len(taken) < len(found)
+
+
+def open_requests(mailbox_id: int, reader: int, *, blocking_only: bool = False) -> list[OpenRequest]:
+    """The pending items whose answers this reader will read, oldest first."""
+    only = "AND blocking" if blocking_only else ""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT id, tag, blocking, request FROM inbox_item WHERE mailbox_id = %s AND status = 'pending'"
+            f" AND (origin = %s OR origin IS NULL) {only} ORDER BY id",
+            [mailbox_id, reader],
+        )
+        return [OpenRequest(pk, tag, bool(blocking), request) for pk, tag, blocking, request in cursor.fetchall()]
+
+
+def _within_bounds(found: list[Mail]) -> list[Mail]:
+    taken: list[Mail] = []
+    size = 0
+    for mail in found[:MAX_ITEMS]:
+        size += len(mail.request.encode()) + len(mail.response.encode())
+        if taken and size > MAX_BYTES:  # the first one goes in whatever its size, or it would never be read
+            break
+        taken.append(mail)
+    return taken
+
+
+def _mail(row: Any) -> Mail:
+    *head, resolved_at, due_at = row
+    pk, tag, request, response, outcome, asked, by, via = head
+    return Mail(pk, tag, request, response, outcome, bool(asked), by, via, _aware(resolved_at), due_at and _aware(due_at))
+
+
+def _aware(value: Any) -> datetime.datetime:
+    """SQLite hands times out as text."""
+    if isinstance(value, str):
+        return datetime.datetime.fromisoformat(value).replace(tzinfo=datetime.UTC)
+    return value
