@@ -1,6 +1,7 @@
 """The inbox's tables. Only `inbox.services` writes the stateful ones."""
 
 from inbox.models.access import ApiKey, IdempotencyKey
+from inbox.models.desk import CannedAnswer
 from inbox.models.items import Item, Mailbox, TagGroup
 from inbox.models.ways import (
     DeclaredSchedule,
@@ -14,6 +15,7 @@ from inbox.models.ways import (
 
 __all__ = [
     "ApiKey",
+    "CannedAnswer",
     "DeclaredSchedule",
     "EarlyAnswer",
     "IdempotencyKey",
