@@ -1,0 +1,11 @@
+"""What every test stands on. The parts, each in a module of its own, are plugins of pytest."""
+
+import os
+
+from hypothesis import settings as hypothesis_settings
+
+pytest_plugins = ("tests.network", "tests.services", "tests.database", "tests.browser")
+
+# A slow moment of the machine is no failure; in CI the same examples are drawn every time.
+hypothesis_settings.register_profile("suite", deadline=None, derandomize=os.environ.get("CI") == "true")
+hypothesis_settings.load_profile("suite")
