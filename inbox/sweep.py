@@ -1,0 +1,119 @@
+"""The sweep: it finds by itself, from the rows, whatever a doorbell asked for and was lost.
+
+Each app registers its jobs when Django starts. A pass runs them one after another, each guarded by itself. One pass runs at
+a time: it holds a claim, which is one row of `Sweep` and one conditional UPDATE. A pass that died holds it for
+SWEEP_EVERY_S at most; one that takes longer may meet another, which is harmless, since every row is guarded by itself.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import InterfaceError, InternalError, OperationalError, connection
+from django.db.models import DurationField, Exists, ExpressionWrapper, F
+
+from inbox.clock import clock
+from inbox.models import Sweep
+
+log = logging.getLogger(__name__)
+
+CLAIM = "claim"  # held while a pass runs
+PASS = "pass"  # when the last pass began
+FAILED = -1  # in a pass's counts: the job raised
+ROUNDS = 20  # a job that still finds rows is called again, so often at most in one pass
+LONG_AGO_S = 10 * 365 * 24 * 3600
+INFRASTRUCTURE = (OperationalError, InternalError, InterfaceError)
+
+
+@dataclass(frozen=True)
+class Job:
+    """Something that a lost doorbell would have asked for."""
+
+    name: str
+    act: Callable[[], int]  # returns how many rows it moved
+    slow: bool  # talks to others: runs when everything else is done
+
+
+_jobs: dict[str, Job] = {}
+
+
+def register(name: str, act: Callable[[], int], *, slow: bool = False) -> None:
+    """Have each pass call `act`, which returns how many rows it moved; it is called again while it finds some."""
+    _jobs[name] = Job(name, act, slow)
+
+
+def jobs() -> list[Job]:
+    """What a pass runs, in this order."""
+    return sorted(_jobs.values(), key=lambda job: job.slow)
+
+
+def run_pass(after_s: float = 0, stopping: Callable[[], bool] = lambda: False) -> dict[str, int]:
+    """One pass over all jobs: how many rows each moved, FAILED where it raised.
+
+    Empty when another pass is under way, or when one began less than `after_s` seconds ago.
+    `stopping` is asked between jobs; a pass that is told to stop leaves the rest to the next one.
+    """
+    counts: dict[str, int] = {}
+    with _claimed(after_s) as mine:
+        for job in jobs() if mine else []:
+            if stopping():
+                break
+            counts[job.name] = _run(job, stopping)
+    return counts
+
+
+def age_s() -> float | None:
+    """Seconds since a pass last began, by the database's clock; None when none ever did."""
+    age = ExpressionWrapper(clock() - F("began_at"), output_field=DurationField())
+    found: timedelta | None = Sweep.objects.filter(name=PASS).annotate(age=age).values_list("age", flat=True).first()
+    return found.total_seconds() if found is not None and found < timedelta(seconds=LONG_AGO_S / 2) else None
+
+
+def _run(job: Job, stopping: Callable[[], bool]) -> int:
+    moved = 0
+    try:
+        for _ in range(ROUNDS):
+            found = job.act()
+            moved += found
+            if not found or stopping():
+                break
+    except Exception as error:
+        log.exception("The sweep's job %s failed; the others go on.", job.name)
+        if isinstance(error, INFRASTRUCTURE):
+            connection.close()
+        return FAILED
+    return moved
+
+
+@contextmanager
+def _claimed(after_s: float) -> Iterator[bool]:
+    """Whether the pass is ours. Given back at the end, unless it lapsed meanwhile and may be another's."""
+    lapses = time.monotonic() + settings.SWEEP_EVERY_S
+    mine = _claim(after_s)
+    try:
+        yield mine
+    finally:
+        if mine and time.monotonic() < lapses:
+            Sweep.objects.filter(name=CLAIM).update(began_at=clock(-LONG_AGO_S))
+
+
+def _claim(after_s: float) -> bool:
+    _ensure_rows()
+    last = Sweep.objects.filter(name=PASS, began_at__lte=clock(-after_s))
+    if not last.exists():
+        return False
+    free = Sweep.objects.filter(Exists(last), name=CLAIM, began_at__lte=clock(-settings.SWEEP_EVERY_S))
+    claimed = free.update(began_at=clock())
+    if claimed:
+        Sweep.objects.filter(name=PASS).update(began_at=clock())
+    return bool(claimed)
+
+
+def _ensure_rows() -> None:
+    if Sweep.objects.filter(name__in=[CLAIM, PASS]).count() < 2:
+        rows = [Sweep(name=name, began_at=clock(-LONG_AGO_S)) for name in (CLAIM, PASS)]
+        Sweep.objects.bulk_create(rows, ignore_conflicts=True)
