@@ -62,6 +62,12 @@ class TooManyOpenItems(InboxError):
     slug, status = "too-many-open-items", 409
 
 
+class TooManyAtOnce(InboxError):
+    """That is more than 200 requests at once. Select fewer."""
+
+    slug, status = "too-many-at-once", 422
+
+
 class ItemNotFound(InboxError):
     """There is no such item here."""
 
