@@ -42,10 +42,11 @@ def _within_groups(user: Any) -> Q:
     guarded, mine = _patterns(user)
     if not guarded:
         return Q()
-    return ~_any(guarded) | _any(mine)
+    return ~any_tag(guarded) | any_tag(mine)
 
 
-def _any(patterns: Any) -> Q:
+def any_tag(patterns: Any) -> Q:
+    """That an item's tag fits at least one of these patterns."""
     return reduce(operator.or_, (tag_is(pattern) for pattern in sorted(patterns)), NOTHING)
 
 
@@ -87,7 +88,7 @@ def answerable_items(user: Any) -> QuerySet[Item]:
     """The items that this user may resolve, cancel and link, whatever their state."""
     if not user.is_active:
         return Item.objects.none()
-    own = Q(mailbox__in=Mailbox.objects.filter(owner=user)) & _any(settings.INBOX_OWNER_TAGS)
+    own = Q(mailbox__in=Mailbox.objects.filter(owner=user)) & any_tag(settings.INBOX_OWNER_TAGS)
     if not user.has_perm("inbox.resolve_item"):
         return Item.objects.filter(own) if settings.INBOX_OWNER_TAGS else Item.objects.none()
     allowed = _within_groups(user)
