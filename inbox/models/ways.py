@@ -82,6 +82,8 @@ class DeclaredSchedule(models.Model):
     name = models.CharField(max_length=100, unique=True)
     task_id = models.BigIntegerField(help_text="The PeriodicTask that was made for it.")
     declared = models.CharField(max_length=200)
+    # What was due before it was declared is not caught up.
+    created_at = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:
         return self.name
@@ -95,6 +97,7 @@ class Notification(models.Model):
         SENDING = "sending"
         SENT = "sent"
         FAILED = "failed"
+        SKIPPED = "skipped"
 
     item = models.ForeignKey(Item, models.CASCADE, related_name="notifications")
     notifier = models.CharField(max_length=50)
