@@ -51,14 +51,14 @@ $(VENV)/.dev: requirements-dev.txt requirements.txt $(VENV)/.made
 	@$(INSTALL) -r requirements-dev.txt
 	@touch $@ $(VENV)/.run
 
-# The first Python that is new enough and can make a virtual environment; PYTHON=... names another one.
+# The first Python that is new enough and can make a virtual environment, or the one that PYTHON=... names.
 $(VENV)/.made:
-	@for python in $(PYTHON) python3 python3.11 python3.12 python3.13 python3.14 python; do \
+	@for python in $(or $(PYTHON),python3 python3.11 python3.12 python3.13 python3.14 python); do \
 	    if $$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
 	        $$python -m venv --clear $(VENV) && touch $@ && exit 0; \
 	        exit 1; \
 	    fi; \
 	done; \
-	echo "Python 3.11 or newer with its venv module is needed, and python3 is $$(python3 --version 2>&1 || echo missing):" \
+	echo "Python 3.11 or newer with its venv module is needed, and $(or $(PYTHON),python3) is $$($(or $(PYTHON),python3) --version 2>/dev/null || echo missing):" \
 	    "install one (on Debian: apt-get install python3 python3-venv), or name it: make PYTHON=/path/to/python3.11 ..." >&2; \
 	exit 1

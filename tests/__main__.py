@@ -21,7 +21,6 @@ def run(name: str, database_url: str, arguments: list[str]) -> int:
     """One run of pytest on one database, which leaves a report."""
     print(f"--- {name}", flush=True)
     report = REPORTS / f"{name.lower()}.xml"
-    report.unlink(missing_ok=True)
     command = [sys.executable, "-m", "pytest", "-q", f"--junitxml={report}", *arguments]
     return subprocess.run(command, cwd=ROOT, env={**os.environ, "DATABASE_URL": database_url}, check=False).returncode
 
@@ -64,8 +63,8 @@ def main(arguments: list[str]) -> int:
         print(f"GLOVE_REQUIRE_SERVICES=1, but these do not answer: {how_to_start(absent)}")
         return 1
     REPORTS.mkdir(parents=True, exist_ok=True)
-    for stale in REPORTS.glob("*.xml"):
-        stale.unlink()
+    for stale in (*REPORTS.glob("*.xml"), REPORTS / "total.txt"):
+        stale.unlink(missing_ok=True)
     codes = [run("SQLite", "", [*(["--then-postgres"] if found("postgres") else []), *arguments])]
     if found("postgres"):
         codes.append(run("PostgreSQL", POSTGRES, ["--database-only", *arguments]))

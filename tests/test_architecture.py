@@ -22,8 +22,11 @@ def test_imports_keep_to_the_contracts(capsys):
 
 
 def test_every_app_of_ours_is_under_the_contracts():
-    listed = read_configuration(CONFIGURATION)["session_options"]["root_packages"]
-    assert {config.name for config in OURS} == set(listed)
+    configuration = read_configuration(CONFIGURATION)
+    ours = {config.name for config in OURS}
+    assert set(configuration["session_options"]["root_packages"]) == ours
+    inside = next(contract for contract in configuration["contracts_options"] if contract["id"] == "inside")
+    assert set(inside["containers"]) == ours
 
 
 @pytest.mark.django_db
