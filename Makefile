@@ -5,8 +5,8 @@
 PORT ?= 8000
 VENV := .venv
 BIN := $(VENV)/bin
-# An old pip asks nothing, prints no advertisement of itself and says only what went wrong.
-INSTALL := $(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check
+# Quiet but for errors, and no advertisement of a newer pip.
+INSTALL := $(BIN)/python -m pip install -qq --no-input --disable-pip-version-check
 SOURCES := inbox agents glove_site demo tests bench manage.py
 
 help:
