@@ -19,7 +19,7 @@ class EmailNotifier(BaseNotifier):
     """One mail to everyone who may answer. It shows how the request begins and links into the admin, where one signs in: it
     holds nothing with which whoever reads the mail could answer."""
 
-    option_types = {"from_email": str, "subject_prefix": str}  # noqa: RUF012
+    option_types = {"from_email": str, "subject_prefix": str}
 
     def send(self, item: Item, recipients: Sequence[str]) -> None:
         """One SMTP conversation of at most EMAIL_TIMEOUT per step."""
