@@ -102,3 +102,39 @@ class DuplicateName(InboxError):
     """Two declarations have the same name."""
 
     slug, status = "duplicate-name", 500
+
+
+class BadScope(InboxError):
+    """There is no such scope."""
+
+    slug, status = "bad-scope", 422
+
+
+class BadDeclaration(InboxError):
+    """A resolver or webhook is declared wrongly."""
+
+    slug, status = "bad-declaration", 500
+
+
+class UnknownResolver(InboxError):
+    """No resolver of this name is declared."""
+
+    slug, status = "unknown-resolver", 404
+
+
+class UnknownHook(InboxError):
+    """No webhook of this name is declared here. Check the address."""
+
+    slug, status = "unknown-hook", 404
+
+
+class BadSignature(InboxError):
+    """The signature does not match the body, or is too old. Sign the raw body anew and send it again."""
+
+    slug, status = "bad-signature", 401
+
+
+class HookFailed(InboxError):
+    """This webhook's function failed. It has been logged and nothing was changed; send the event again later."""
+
+    slug, status = "hook-failed", 500
