@@ -1,11 +1,26 @@
-"""The Celery app: workers run turns and resolvers, beat ticks schedules."""
+"""The Celery app: workers run turns and resolvers, beat ticks schedules. Every worker sweeps."""
 
 import os
+from typing import Any
 
-from celery import Celery
+from celery import Celery, signals
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "glove_site.settings")
 
 app = Celery("glove")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
+app.steps["worker"].add("glove_site.sweeper:SweepStep")
+
+
+@signals.setup_logging.connect(dispatch_uid="glove_site.logging")
+def _keep_our_logging(**kwargs: Any) -> None:
+    """Django has set logging up; a receiver of this signal keeps Celery from doing it again."""
+
+
+@signals.worker_shutting_down.connect(dispatch_uid="glove_site.stopping")
+def _hand_turns_back(**kwargs: Any) -> None:
+    """Comes with the signal itself, before the worker begins to close."""
+    from glove_site import stopping
+
+    stopping.begin()

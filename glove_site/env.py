@@ -17,6 +17,18 @@ def flag(name: str, default: bool) -> bool:
     return value == "1"
 
 
+def seconds(name: str, default: float) -> float:
+    """A positive number of seconds."""
+    value = os.environ.get(name, "").strip()
+    try:
+        number = float(value) if value else float(default)
+    except ValueError:
+        number = 0
+    if not 0 < number < float("inf"):
+        raise ImproperlyConfigured(f"{name}={value!r}: write a number of seconds above 0.")
+    return number
+
+
 def words(name: str) -> list[str]:
     """A comma-separated list, blanks dropped."""
     return [word.strip() for word in os.environ.get(name, "").split(",") if word.strip()]

@@ -37,5 +37,7 @@ def call_off() -> None:
 
 
 def _leave() -> None:
-    log.error("Something did not stop within %s s; leaving without it. Its turn is taken up when its lease lapses.", GRACE_S)
+    log.error(
+        "Something did not stop within %s s; leaving without it. Its turn is taken up when its lease lapses.", GRACE_S
+    )
     os._exit(1)

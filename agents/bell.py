@@ -1,0 +1,26 @@
+"""The turns' doorbell: "look at this turn now". The row is the truth; what is not rung is found by the sweep."""
+
+import threading
+
+from inbox import bell
+
+RUN_TURN = "agents.tasks.run_turn"
+
+_lock = threading.Lock()
+_rung = 0
+_failed = 0
+
+
+def ring(turn_id: int, countdown: float = 0.0) -> bool:
+    """Ask a worker to run the turn, `countdown` seconds from now. Whether the broker took it; never raises. After commit."""
+    global _rung, _failed
+    taken = bell.ring(RUN_TURN, [turn_id], countdown=countdown)
+    with _lock:
+        _rung += taken
+        _failed += not taken
+    return taken
+
+
+def counts() -> tuple[int, int]:
+    """How many bells of this process the broker took, and how many it did not."""
+    return _rung, _failed

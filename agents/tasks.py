@@ -1,0 +1,15 @@
+"""What doorbells ask for. A task takes ids and calls one service."""
+
+from celery import shared_task
+
+from agents import bell, stopping
+from agents.services import turns
+
+
+@shared_task(name=bell.RUN_TURN, ignore_result=True)
+def run_turn(turn_id: int) -> None:
+    """Run the turn, if it is still to be run and nobody else does."""
+    if stopping.flag.is_set():
+        bell.ring(turn_id, countdown=1)  # for another worker, or for this one's successor
+        return
+    turns.start(turn_id)

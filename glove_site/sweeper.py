@@ -1,0 +1,82 @@
+"""The sweep in every worker process: a Celery bootstep, so that it needs neither beat nor broker.
+
+Works in `celery worker -P threads` and in the worker that `manage.py serve` embeds.
+"""
+
+import logging
+import threading
+from typing import Any
+
+from celery import bootsteps
+from django.conf import settings
+from django.db import connections
+
+from glove_site import stopping
+
+log = logging.getLogger(__name__)
+
+HELPING_S = 1.5  # between looks while the broker is silent and turns are run here
+JOIN_S = 25
+
+
+class Sweeper(threading.Thread):
+    """Runs a pass every SWEEP_EVERY_S, counted over all processes: whoever comes first takes it."""
+
+    def __init__(self) -> None:
+        super().__init__(name="sweeper", daemon=True)
+        self.halt = threading.Event()
+
+    def run(self) -> None:
+        pause: float = 0
+        while not self.halt.wait(pause):
+            try:
+                pause = self.look()
+            except Exception:
+                log.exception("The sweep could not look; it tries again.")
+                pause = settings.SWEEP_EVERY_S
+            finally:
+                connections.close_all()
+
+    def look(self) -> float:
+        """Run a pass if one is due; returns the seconds until the next look."""
+        from agents import sweep as agents_sweep
+        from inbox import sweep
+
+        every = settings.SWEEP_EVERY_S
+        swept = sweep.run_pass(after_s=every, stopping=self.halt.is_set)
+        if not swept and agents_sweep.is_helping():
+            agents_sweep.ring_due_turns()
+        if agents_sweep.is_helping():
+            return HELPING_S
+        age = sweep.age_s()
+        # Another process' pass sets our time too, so that passes do not bunch, and none is missed when that process dies.
+        return min(every, max(0.2, every - age)) if age is not None else every
+
+
+class SweepStep(bootsteps.StartStopStep):
+    """Starts before the consumer, which may wait for a broker, and stops before the pool."""
+
+    requires = {"celery.worker.components:Pool"}
+
+    def __init__(self, worker: Any, **kwargs: Any) -> None:
+        super().__init__(worker, **kwargs)
+        self.sweeper: Sweeper | None = None
+
+    def start(self, worker: Any) -> None:
+        self.sweeper = Sweeper()
+        self.sweeper.start()
+
+    def close(self, worker: Any) -> None:
+        """Comes first of all: what is handed back after this must not be rung again from here."""
+        stopping.begin()
+        if self.sweeper is not None:
+            self.sweeper.halt.set()
+
+    def stop(self, worker: Any) -> None:
+        from agents import sweep as agents_sweep
+
+        if self.sweeper is not None:
+            self.sweeper.join(JOIN_S)
+            agents_sweep.slots.drain(JOIN_S)
+
+    terminate = stop
