@@ -1,0 +1,1 @@
+"""The edge that every HTTP route of the site stands behind. Knows the inbox's models and services, and no route."""

@@ -1,0 +1,47 @@
+"""The one API, with what every route has in common: strict input, who calls, problems, idempotency, a true description."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from ninja import NinjaAPI
+from ninja.openapi.schema import OpenAPISchema
+from ninja.operation import Operation
+
+from inbox.http import idempotency, openapi, parser, problems
+from inbox.http.auth import KeyOrSession
+
+Run = Callable[..., HttpResponse]
+
+
+class EdgeAPI(NinjaAPI):
+    """A NinjaAPI whose routes cannot forget the edge: it stands around each operation, in whichever router it is declared."""
+
+    def __init__(self, **options: Any) -> None:
+        self.gate = KeyOrSession()
+        super().__init__(parser=parser.StrictParser(), auth=[self.gate], **options)
+        problems.install(self)
+        self.add_decorator(self._edge, mode="view")
+
+    def get_openapi_schema(self, **options: Any) -> OpenAPISchema:
+        return openapi.complete(super().get_openapi_schema(**options))
+
+    def get_openapi_operation_id(self, operation: Operation) -> str:
+        return operation.view_func.__name__
+
+    def _edge(self, run: Run) -> Run:
+        """1. Who calls. 2. Is what she sent fit to read. 3. Has she sent it before. 4. The route."""
+
+        @wraps(run)
+        def answer(request: HttpRequest, **path: Any) -> HttpResponse:
+            try:
+                caller = self.gate(request)
+                parser.check_query(request.GET)
+                parser.check_strings(path, "The address")
+                parser.require_json(request)
+                return idempotency.once(request, caller.id, lambda: run(request, **path))
+            except Exception as error:
+                return self.on_exception(request, error)
+
+        return answer
