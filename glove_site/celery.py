@@ -18,6 +18,14 @@ def _keep_our_logging(**kwargs: Any) -> None:
     """Django has set logging up; a receiver of this signal keeps Celery from doing it again."""
 
 
+@signals.beat_init.connect(dispatch_uid="glove_site.schedules")
+def _sync_schedules(**kwargs: Any) -> None:
+    """Declared schedules become rows whenever a beat starts. Where that fails, those of the last start go on."""
+    from inbox.services import schedules
+
+    schedules.sync_schedules()
+
+
 @signals.worker_shutting_down.connect(dispatch_uid="glove_site.stopping")
 def _hand_turns_back(**kwargs: Any) -> None:
     """Comes with the signal itself, before the worker begins to close."""

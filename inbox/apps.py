@@ -8,6 +8,9 @@ class InboxConfig(AppConfig):
     name = "inbox"
 
     def ready(self) -> None:
-        from inbox import clock
+        from inbox import clock, sweep
+        from inbox.services import items, notifications
 
         connection_created.connect(clock.register_on_sqlite, dispatch_uid="inbox.clock")
+        sweep.register("items_expired", items.expire_due)
+        sweep.register("notifications", notifications.deliver_due, slow=True)
