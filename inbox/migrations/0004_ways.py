@@ -13,6 +13,7 @@ class Migration(migrations.Migration):
             models.DateTimeField(auto_now_add=True, default=django.utils.timezone.now),
             preserve_default=False,
         ),
+        migrations.AlterField("declaredschedule", "declared", models.TextField()),
         migrations.AlterField(
             "notification",
             "status",

@@ -81,7 +81,7 @@ class DeclaredSchedule(models.Model):
 
     name = models.CharField(max_length=100, unique=True)
     task_id = models.BigIntegerField(help_text="The PeriodicTask that was made for it.")
-    declared = models.CharField(max_length=200)
+    declared = models.TextField()
     # What was due before it was declared is not caught up.
     created_at = models.DateTimeField(auto_now_add=True)
 
