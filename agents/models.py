@@ -22,7 +22,9 @@ class Conversation(models.Model):
     rung = models.BigIntegerField(default=0)
     # The place of the last summary: the prompt begins there.
     head = models.PositiveIntegerField(default=0)
-    context_tokens = models.PositiveIntegerField(default=0, help_text="Size of the last prompt and its reply, in tokens.")
+    context_tokens = models.PositiveIntegerField(
+        default=0, help_text="Size of the last prompt and its reply, in tokens."
+    )
     input_tokens = models.BigIntegerField(default=0)
     output_tokens = models.BigIntegerField(default=0)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -84,7 +86,12 @@ class Turn(models.Model):
             models.CheckConstraint(
                 name="turn_shape",
                 condition=Q(status="running", token__isnull=False, lease_until__isnull=False, finished_at__isnull=True)
-                | Q(status__in=["queued", "waiting"], token__isnull=True, lease_until__isnull=True, finished_at__isnull=True)
+                | Q(
+                    status__in=["queued", "waiting"],
+                    token__isnull=True,
+                    lease_until__isnull=True,
+                    finished_at__isnull=True,
+                )
                 | Q(
                     status__in=["done", "failed", "cancelled"],
                     token__isnull=True,
@@ -122,7 +129,9 @@ class Message(models.Model):
     sender = models.CharField(max_length=10, choices=Sender)
     kind = models.CharField(max_length=10, choices=Kind, default=Kind.MESSAGE)
     text = models.TextField(default="", blank=True)
-    blocks = models.TextField(default="", blank=True, help_text="The provider's content blocks, as JSON text, byte for byte.")
+    blocks = models.TextField(
+        default="", blank=True, help_text="The provider's content blocks, as JSON text, byte for byte."
+    )
     nonce = models.CharField(max_length=32, default="", blank=True, help_text="Marks of the frame around mail.")
     item = models.ForeignKey(Item, models.SET_NULL, null=True, blank=True, related_name="messages")
     author = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+")
@@ -180,7 +189,9 @@ class ToolCall(models.Model):
             ),
         ]
         indexes = [
-            models.Index("turn", "id", name="call_open", condition=Q(status__in=["pending", "running", "waiting", "deferred"]))
+            models.Index(
+                "turn", "id", name="call_open", condition=Q(status__in=["pending", "running", "waiting", "deferred"])
+            )
         ]
 
     def __str__(self) -> str:
@@ -225,11 +236,18 @@ class Permission(models.Model):
     agent = models.CharField(max_length=100)
     tool = models.CharField(max_length=200)
     mailbox = models.ForeignKey(
-        Mailbox, models.CASCADE, null=True, blank=True, related_name="permissions", help_text="Empty: every mailbox of the agent."
+        Mailbox,
+        models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="permissions",
+        help_text="Empty: every mailbox of the agent.",
     )
     decision = models.CharField(max_length=10, choices=Decision)
     scope = models.CharField(max_length=10, choices=Scope)
-    arguments = models.TextField(default="", blank=True, help_text="Canonical JSON; only for the scope of these arguments.")
+    arguments = models.TextField(
+        default="", blank=True, help_text="Canonical JSON; only for the scope of these arguments."
+    )
     uses = models.PositiveIntegerField(null=True, blank=True, help_text="How many calls are left. Empty: no limit.")
     expires_at = models.DateTimeField(null=True, blank=True)
     decided_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, null=True, blank=True, related_name="+")
@@ -248,7 +266,9 @@ class Permission(models.Model):
                 condition=Q(scope="any", arguments="") | (Q(scope__in=["call", "arguments"]) & ~Q(arguments="")),
             )
         ]
-        indexes = [models.Index("agent", "tool", "mailbox", name="permission_look_up", condition=Q(revoked_at__isnull=True))]
+        indexes = [
+            models.Index("agent", "tool", "mailbox", name="permission_look_up", condition=Q(revoked_at__isnull=True))
+        ]
 
     def __str__(self) -> str:
         return f"{self.decision} {self.tool} ({self.scope})"

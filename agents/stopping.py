@@ -1,4 +1,4 @@
-"""Whether this process is about to stop. A running turn looks at it at each boundary and hands itself back."""
+"""Whether this process is stopping. A turn looks at its next boundary, and hands itself back."""
 
 import threading
 

@@ -46,15 +46,22 @@ def take(mailbox_id: int, reader: int, run: int) -> tuple[list[Mail], bool]:
             [mailbox_id, reader],
         )
         found = [_mail(row) for row in cursor.fetchall()]
-        taken = _within_bounds(found)
-        if taken:
-            marks = ", ".join(["%s"] * len(taken))
-            cursor.execute(
-                "UPDATE inbox_item SET status = 'consumed', rung = %s, consumed_at = glove_clock(0), consumed_in = %s"
-                f" WHERE status = 'resolved' AND id IN ({marks})",
-                [True, run, *(mail.id for mail in taken)],
-            )
+    taken = _within_bounds(found)
+    if taken:
+        consume([mail.id for mail in taken], run)
     return sorted(taken, key=lambda mail: (mail.resolved_at, mail.id)), len(taken) < len(found)
+
+
+def consume(ids: list[int], run: int | None) -> int:
+    """resolved -> consumed, in one statement however many; returns how many moved."""
+    marks = ", ".join(["%s"] * len(ids))
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE inbox_item SET status = 'consumed', rung = %s, consumed_at = glove_clock(0), consumed_in = %s"
+            f" WHERE status = 'resolved' AND id IN ({marks})",
+            [True, run, *ids],
+        )
+        return cursor.rowcount
 
 
 def open_requests(mailbox_id: int, reader: int, *, blocking_only: bool = False) -> list[OpenRequest]:
@@ -83,7 +90,9 @@ def _within_bounds(found: list[Mail]) -> list[Mail]:
 def _mail(row: Any) -> Mail:
     *head, resolved_at, due_at = row
     pk, tag, request, response, outcome, asked, by, via = head
-    return Mail(pk, tag, request, response, outcome, bool(asked), by, via, _aware(resolved_at), due_at and _aware(due_at))
+    return Mail(
+        pk, tag, request, response, outcome, bool(asked), by, via, _aware(resolved_at), due_at and _aware(due_at)
+    )
 
 
 def _aware(value: Any) -> datetime.datetime:

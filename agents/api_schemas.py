@@ -1,0 +1,173 @@
+"""What the agents' routes take and give."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from ninja import Field, Schema
+
+from agents.models import Conversation, Message, Permission, ToolCall, Turn
+from inbox.http.fields import Body, Id, Time
+
+
+class OpenConversation(Body):
+    """A new conversation."""
+
+    agent: str = Field(description="A declared agent's name.")
+    mailbox: str | None = Field(None, description="Default: `<agent>/<username>`. You may name others below it.")
+    title: str = ""
+
+
+class Say(Body):
+    """A message to the agent."""
+
+    text: str
+
+
+class Usage(Schema):
+    """Tokens of the model so far."""
+
+    input_tokens: int
+    output_tokens: int
+
+
+class AgentOut(Schema):
+    """A declared agent."""
+
+    name: str
+    description: str
+    capabilities: list[str]
+    tools: list[str] = Field(description="The names of its own tools.")
+
+    @staticmethod
+    def resolve_capabilities(agent: Any) -> Sequence[str]:
+        return list(agent.capabilities)
+
+    @staticmethod
+    def resolve_tools(agent: Any) -> list[str]:
+        return [tool.name for tool in agent.tools]
+
+
+class ConversationOut(Schema):
+    """A conversation between an agent and whoever it serves, on one mailbox."""
+
+    id: Id
+    agent: str
+    mailbox: str
+    title: str
+    status: Literal["open", "closed"]
+    created_at: Time
+    usage: Usage
+
+    @staticmethod
+    def resolve_mailbox(conversation: Conversation) -> str:
+        return conversation.mailbox.address
+
+    @staticmethod
+    def resolve_usage(conversation: Conversation) -> dict[str, int]:
+        return _usage(conversation)
+
+
+class QueuedOut(Schema):
+    """A message that waits for the agent's next turn."""
+
+    id: Id
+    conversation: Id
+    status: Literal["queued"]
+
+
+class ToolCallOut(Schema):
+    """A call that the model asked for. `input` is its arguments; `result` is empty until there is one."""
+
+    id: Id
+    name: str
+    input: Any
+    status: Literal["pending", "running", "waiting", "deferred", "done", "failed", "denied", "aborted", "unknown"]
+    result: str
+
+    @staticmethod
+    def resolve_input(call: ToolCall) -> Any:
+        try:
+            return json.loads(call.input)
+        except ValueError:  # an input that was cut off is kept as it came, and never ran
+            return call.input
+
+
+class MessageOut(Schema):
+    """One entry of the history. `turn` is null while the message waits to be received."""
+
+    id: Id
+    sender: Literal["user", "agent"]
+    kind: Literal["message", "inbox", "summary", "skill", "notice"]
+    text: str
+    tool_calls: list[ToolCallOut]
+    created_at: Time
+    turn: Id | None
+
+    @staticmethod
+    def resolve_tool_calls(message: Message) -> list[ToolCall]:
+        return list(message.calls.all())
+
+    @staticmethod
+    def resolve_turn(message: Message) -> int | None:
+        return message.turn_id
+
+
+class TurnOut(Schema):
+    """One run of the agent. `reason` and `error` say why it waits, failed or was cancelled."""
+
+    id: Id
+    status: Literal["queued", "running", "waiting", "done", "failed", "cancelled"]
+    reason: str
+    attempts: int
+    usage: Usage
+    error: str
+    created_at: Time
+    started_at: Time | None
+    finished_at: Time | None
+
+    @staticmethod
+    def resolve_usage(turn: Turn) -> dict[str, int]:
+        return _usage(turn)
+
+
+class TaskOut(Schema):
+    """One entry of the agent's task list."""
+
+    id: Id
+    content: str
+    activeForm: str = Field(validation_alias="active_form")  # noqa: N815  the name that the original's tool uses
+    status: Literal["pending", "in_progress", "completed"]
+
+
+class PermissionOut(Schema):
+    """A standing decision. `mailbox` null: every mailbox of the agent. `arguments` null: any."""
+
+    id: Id
+    agent: str
+    tool: str
+    mailbox: str | None
+    decision: Literal["grant", "deny"]
+    scope: Literal["call", "arguments", "any"]
+    arguments: Any
+    uses: int | None
+    expires_at: Time | None
+    decided_by: str | None
+    decided_at: Time
+    revoked_at: Time | None
+
+    @staticmethod
+    def resolve_mailbox(permission: Permission) -> str | None:
+        return permission.mailbox and permission.mailbox.address
+
+    @staticmethod
+    def resolve_arguments(permission: Permission) -> Any:
+        return json.loads(permission.arguments) if permission.arguments else None
+
+    @staticmethod
+    def resolve_decided_by(permission: Permission) -> str | None:
+        return permission.decided_by and permission.decided_by.get_username()
+
+
+def _usage(row: Conversation | Turn) -> dict[str, int]:
+    return {"input_tokens": row.input_tokens, "output_tokens": row.output_tokens}

@@ -1,0 +1,247 @@
+"""The loop: run the open calls, receive, ask the model, commit; until there is nothing more to do.
+
+It knows no database: a Run keeps the state, on the models (services/journal.py) or on any other store (stores/run.py).
+A turn leaves by an exception of agents.errors (LeaveTurn), or by `finish`.
+"""
+
+import json
+import logging
+import threading
+from typing import Any, Protocol
+
+import pydantic
+from django.db import connections
+
+from agents import stopping
+from agents.adapters import get_model
+from agents.adapters.base import ModelError, Reply, ToolUse
+from agents.declare import Agent, Tool, ToolContext, canonical
+from agents.entries import Call, History
+from agents.errors import HandBack, LeaveTurn, PutOff, TurnFailed
+from agents.frames import GUIDE
+from agents.limits import Limits
+from agents.prompt import InvalidPrompt, build, validate
+from inbox.errors import InboxError
+from inbox.text import MAX_RESULT_BYTES, clean
+
+log = logging.getLogger(__name__)
+
+SUMMARISE = """\
+[The system:] This conversation has grown long. Write a summary from which you can carry on without it: what the user wants,
+what was done and found, decisions and exact figures, what you promised, and, word for word, whatever has been asked or
+reported and not answered yet. Open inbox requests and tasks are added by the system. Reply with the summary only and call
+no tool."""
+PROBLEMS = {
+    "truncated": "Not run: your reply was cut off inside this call's arguments. Send the call again, shorter.",
+    "invalid": "Not run: the arguments were not a valid JSON object. Send the call again.",
+}
+
+
+class Run(Protocol):
+    """One turn's state. Every write checks that the turn is still this run's own, and raises Fenced where it is not."""
+
+    agent: Agent
+    limits: Limits
+    tools: dict[str, Tool]
+    model_calls: int
+    compactions: int
+    context_tokens: int
+
+    def unfinished(self) -> list[Call]:
+        """Calls of the last reply that have yet to run."""
+
+    def has_news(self) -> bool:
+        """Whether a receive would bring something."""
+
+    def history(self) -> History:
+        """What stands since the last summary."""
+
+    def receive(self) -> History:
+        """Give queued messages and mail their places, once; the history after that."""
+
+    def commit(self, reply: Reply, calls: list[Call]) -> list[Call]:
+        """Keep a reply that asks for calls; returns those that may run."""
+
+    def finish(self, reply: Reply | None) -> None:
+        """Keep the last reply, if any, and end the turn, in one transaction."""
+
+    def summarise(self, reply: Reply) -> None:
+        """Make this summary, with open requests and tasks, the new head of the history."""
+
+    def begin(self, call: Call, gate: str | None) -> bool:
+        """Journal that the call starts. `gate`: the canonical arguments where it needs a grant; false where it has none,
+        and then the call is closed as denied."""
+
+    def settle(self, call: Call, status: str, result: str) -> None:
+        """Journal how a begun call ended."""
+
+    def run_atomic(self, call: Call, gate: str | None, work: Any) -> None:
+        """Begin, work and settle in one transaction."""
+
+    def context(self, call: Call) -> ToolContext:
+        """What the tool may know."""
+
+    def pause_connection(self) -> None:
+        """Give the database connection back while the model thinks."""
+
+
+def run_turn(run: Run) -> None:
+    """1. Run the calls that are open. 2. Compact when due. 3. Receive. 4. End where nothing is unanswered. 5. Ask the model.
+    6. Commit the reply; end where it asks for no call, else again from 1."""
+    calls = run.unfinished()
+    working, room = bool(calls), run.limits.max_tokens
+    while True:
+        for call in calls:
+            _boundary()
+            _execute(run, call)
+        _boundary()
+        if run.context_tokens >= run.limits.compact_at_tokens and (working or run.has_news()):
+            _compact(run)
+        history = run.receive()
+        if not history.unanswered:
+            return run.finish(None)
+        reply = _ask(run, history, room)
+        if not reply.tool_uses:
+            return run.finish(reply)
+        room = _room_after(run, reply, room)
+        calls = run.commit(reply, [_as_call(use) for use in reply.tool_uses])
+        working = True
+
+
+def _boundary() -> None:
+    if stopping.flag.is_set():
+        raise HandBack
+
+
+def _ask(run: Run, history: History, room: int) -> Reply:
+    """One model call, with no transaction open; once more after a compaction where the prompt was too long."""
+    if run.model_calls >= run.limits.model_calls:
+        raise TurnFailed("model_calls", f"The turn made {run.model_calls} model calls, which is its limit.")
+    try:
+        return _call_model(run, build(history), room)
+    except ModelError as error:
+        if error.reason == "too_long" and len(history.entries) > 1:
+            _compact(run)
+            return _ask(run, run.history(), room)
+        raise _leave(error) from error
+
+
+def _compact(run: Run) -> None:
+    history = run.history()
+    if len(history.entries) < 2:
+        return
+    if run.compactions >= run.limits.compactions:
+        raise TurnFailed("too_long", f"The history is too long even after {run.compactions} compactions in this turn.")
+    messages = build(History(history.entries))
+    if messages[-1]["role"] != "user":
+        messages.append({"role": "user", "content": []})
+    messages[-1]["content"].append({"type": "text", "text": SUMMARISE})
+    try:
+        reply = _call_model(run, messages, run.limits.max_tokens)
+    except ModelError as error:
+        raise _leave(error) from error
+    if not reply.text.strip():
+        raise TurnFailed("empty", "The model gave no summary.")
+    run.summarise(reply)
+
+
+def _call_model(run: Run, messages: list[dict[str, Any]], room: int) -> Reply:
+    try:
+        validate(messages)
+    except InvalidPrompt as error:
+        raise TurnFailed("invalid_prompt", str(error)) from error
+    run.pause_connection()
+    specs = [tool.spec for tool in run.tools.values()]
+    system = f"{run.agent.instructions}\n\n{GUIDE}" if "glove_post_to_inbox" in run.tools else run.agent.instructions
+    return get_model(run.agent.model).reply(system=system, messages=messages, tools=specs, max_tokens=room)
+
+
+def _leave(error: ModelError) -> LeaveTurn:
+    if error.permanent:
+        return TurnFailed(error.reason, str(error))
+    return PutOff(error.reason, str(error), error.retry_after)
+
+
+def _room_after(run: Run, reply: Reply, room: int) -> int:
+    """A call that was cut off by max_tokens is tried once with twice the room; then the turn fails."""
+    if not any(use.problem == "truncated" for use in reply.tool_uses):
+        return run.limits.max_tokens
+    if room > run.limits.max_tokens:
+        raise TurnFailed("truncated", "The model's tool call was cut off by max_tokens twice.")
+    return room * 2
+
+
+def _as_call(use: ToolUse) -> Call:
+    if use.problem:
+        return Call(use.id, use.name, "{}", "aborted", PROBLEMS[use.problem])
+    return Call(use.id, use.name, json.dumps(use.input, ensure_ascii=False))
+
+
+def _execute(run: Run, call: Call) -> None:
+    """Permission first, journal before and after."""
+    tool = run.tools.get(call.name)
+    if tool is None:
+        return _refuse(run, call, f"There is no tool named {call.name!r}.")
+    try:
+        arguments = tool.parse(json.loads(call.input))
+    except pydantic.ValidationError as error:
+        return _refuse(run, call, f"Not run: {_validation_text(error)}")
+    try:
+        gate = canonical(arguments) if tool.needs_permission(arguments) else None
+    except Exception as error:  # the developer's own rule failed: gated, not run
+        log.exception("The permission rule of %s failed", tool.name)
+        return _refuse(run, call, f"Not run: whether it needs permission could not be told ({type(error).__name__}).")
+    context = run.context(call)
+    if tool.atomic:
+        run.run_atomic(call, gate, lambda: clean(tool(context, arguments), limit=MAX_RESULT_BYTES))
+    elif call.status == "running" or run.begin(call, gate):  # running: an idempotent one, again after a crash
+        status, result = _invoke(tool, context, arguments)
+        run.settle(call, status, clean(result, limit=MAX_RESULT_BYTES))
+
+
+def _refuse(run: Run, call: Call, why: str) -> None:
+    if call.status == "running" or run.begin(call, None):
+        run.settle(call, "failed", clean(why, limit=MAX_RESULT_BYTES))
+
+
+def _invoke(tool: Tool, context: ToolContext, arguments: pydantic.BaseModel) -> tuple[str, str]:
+    """Run it with no transaction open. An exception is a failed result; past its timeout the outcome is unknown."""
+    if not tool.timeout:
+        return _attempt(tool, context, arguments)
+    outcome: list[tuple[str, str]] = []
+
+    def work() -> None:
+        try:
+            outcome.append(_attempt(tool, context, arguments))
+        finally:
+            connections.close_all()  # this thread's own
+
+    thread = threading.Thread(target=work, name=f"tool {tool.name}", daemon=True)
+    thread.start()
+    thread.join(tool.timeout)
+    if outcome:
+        return outcome[0]
+    return "unknown", f"No answer within {tool.timeout:g} s: whether it happened is unknown."
+
+
+def _attempt(tool: Tool, context: ToolContext, arguments: pydantic.BaseModel) -> tuple[str, str]:
+    for left in range(tool.retries, -1, -1):
+        try:
+            return "done", tool(context, arguments)
+        except LeaveTurn:
+            raise
+        except Exception as error:
+            log.warning("The tool %s failed", tool.name, exc_info=not isinstance(error, InboxError))
+            if not left:
+                return "failed", error_text(error)
+    raise AssertionError("unreachable: the last attempt returns")
+
+
+def error_text(error: Exception) -> str:
+    """What the model is told of an exception of a tool."""
+    return str(error) if isinstance(error, InboxError) else f"{type(error).__name__}: {error}"
+
+
+def _validation_text(error: pydantic.ValidationError) -> str:
+    faults = (f"{'.'.join(map(str, fault['loc'])) or 'arguments'}: {fault['msg']}" for fault in error.errors())
+    return "the arguments do not fit. " + "; ".join(faults)

@@ -1,0 +1,80 @@
+"""From a history to the messages of a model call, and the validator that stands before every call."""
+
+import json
+from typing import Any
+
+from agents.entries import Call, Entry, History
+from inbox.text import first_line, is_blank
+
+WORDS = {
+    "unknown": "The outcome of this call is unknown: it was interrupted while it ran. Do not assume that it did or did not happen.",
+    "aborted": "This call was not run.",
+    "denied": "This call was refused.",
+}
+
+
+class InvalidPrompt(ValueError):
+    """The history does not make a valid prompt."""
+
+
+def build(history: History) -> list[dict[str, Any]]:
+    """The messages of the Messages API, with one reminder of open blocking requests at the end, which is never stored."""
+    messages: list[dict[str, Any]] = []
+    for entry in history.entries:
+        if entry.sender == "agent":
+            messages.append({"role": "assistant", "content": _agent_content(entry)})
+            if entry.calls:
+                messages.append({"role": "user", "content": [tool_result(call) for call in entry.calls]})
+        else:
+            _user_content(messages).append({"type": "text", "text": entry.text})
+    if history.reminders:
+        _user_content(messages).append({"type": "text", "text": reminder(history.reminders)})
+    return messages
+
+
+def tool_result(call: Call) -> dict[str, Any]:
+    """The result of a finished call as the model reads it."""
+    said = call.result if not is_blank(call.result) else WORDS.get(call.status, "(no output)")
+    block: dict[str, Any] = {"type": "tool_result", "tool_use_id": call.call_id, "content": said}
+    return block if call.status == "done" else {**block, "is_error": True}
+
+
+def reminder(requests: list[Any]) -> str:
+    """One line for each open blocking request."""
+    lines = [f"- item {request.id}, {request.tag}: {first_line(request.request)}" for request in requests]
+    return "Reminder: you said that you would wait for these requests. They are still open:\n" + "\n".join(lines)
+
+
+def validate(messages: list[dict[str, Any]]) -> None:
+    """Raise InvalidPrompt unless: roles alternate and begin and end with user; every tool use is answered exactly once in the
+    next message, results first; ids are unique within a message; no text is blank."""
+    if not messages or messages[0]["role"] != "user" or messages[-1]["role"] != "user":
+        raise InvalidPrompt("A prompt begins and ends with the user.")
+    asked: list[str] = []
+    for index, message in enumerate(messages):
+        role, content = message["role"], message["content"]
+        if role != ("user" if index % 2 == 0 else "assistant"):
+            raise InvalidPrompt(f"Message {index} is not {role}'s turn.")
+        if not content:
+            raise InvalidPrompt(f"Message {index} is empty.")
+        results = [block["tool_use_id"] for block in content if block.get("type") == "tool_result"]
+        if any(block.get("type") == "tool_result" for block in content[len(results) :]):
+            raise InvalidPrompt(f"Message {index} has a tool result after other content.")
+        if sorted(results) != sorted(asked):
+            raise InvalidPrompt(f"Message {index} answers {results}, but the calls before it are {asked}.")
+        if any(block.get("type") == "text" and is_blank(block["text"]) for block in content):
+            raise InvalidPrompt(f"Message {index} holds a blank text.")
+        asked = [block["id"] for block in content if block.get("type") == "tool_use"] if role == "assistant" else []
+        if len(set(asked)) != len(asked):
+            raise InvalidPrompt(f"Message {index} has two calls with one id.")
+
+
+def _agent_content(entry: Entry) -> list[dict[str, Any]]:
+    return json.loads(entry.blocks) if entry.blocks else [{"type": "text", "text": entry.text}]
+
+
+def _user_content(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The content of the user's message that is being written: consecutive ones are one."""
+    if not messages or messages[-1]["role"] != "user":
+        messages.append({"role": "user", "content": []})
+    return messages[-1]["content"]

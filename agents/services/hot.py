@@ -1,0 +1,202 @@
+"""What every turn runs, in plain SQL that both databases take: claim, receive, read, reply, finish.
+
+The text is the same for both but for one locking suffix; `glove_clock` and `glove_now` are the database's clock (inbox/clock.py).
+As objects this would be about three times the work per turn. Every write of a running turn begins with the fence: an UPDATE of
+its row where the token is still its own, which renews the lease too. No row, and the caller's transaction is rolled back.
+"""
+
+import secrets
+from typing import Any, NamedTuple
+
+from django.db import connection, transaction
+
+from agents.entries import Call, Entry, History
+from agents.errors import Fenced
+from agents.frames import draw_nonce, frame
+from inbox.services import reading
+
+MAX_MESSAGES = 50
+HEARD = "(SELECT c.rung FROM agents_conversation c WHERE c.id = agents_turn.conversation_id)"
+LAST_PLACE = (
+    "(SELECT COALESCE(MAX(m.place), 0) FROM agents_message m WHERE m.conversation_id = agents_turn.conversation_id)"
+)
+
+
+class Claim(NamedTuple):
+    """A turn that is ours to run."""
+
+    turn: int
+    token: int
+    conversation: int
+    attempts: int
+    model_calls: int
+    compactions: int
+    backoffs: int
+    input_tokens: int
+    output_tokens: int
+    reclaimed: bool
+
+
+class Received(NamedTuple):
+    """What a receive brought: the history to answer, and the last place given."""
+
+    history: History
+    place: int
+
+
+def claim(turn: int, lease_s: float) -> Claim | None:
+    """Take a queued turn that is due, or a running one whose lease lapsed, which counts an attempt. One winner."""
+    token = secrets.randbits(62) + 1
+    returning = "RETURNING conversation_id, attempts, model_calls, compactions, backoffs, input_tokens, output_tokens"
+    lease = f"token = %s, lease_until = glove_clock(%s), heard = {HEARD}"
+    queued = (
+        f"UPDATE agents_turn SET status = 'running', {lease}, reason = '', started_at = COALESCE(started_at, glove_clock(0))"
+        f" WHERE id = %s AND status = 'queued' AND not_before <= glove_clock(0) {returning}"
+    )
+    lapsed = (
+        f"UPDATE agents_turn SET {lease}, attempts = attempts + 1"
+        f" WHERE id = %s AND status = 'running' AND lease_until < glove_clock(0) {returning}"
+    )
+    for sql in (queued, lapsed):
+        if row := _one(sql, [token, lease_s, turn]):
+            return Claim(turn, token, *row, reclaimed=sql is lapsed)
+    return None
+
+
+RENEW = "lease_until = glove_clock(%s)"
+
+
+def fence(turn: int, token: int, sets: str, values: Any, *, returning: str = "id") -> Any:
+    """Write to the turn while it is ours; raises Fenced where it is not. `sets` and `returning` are SQL of the callers' own."""
+    row = _one(
+        f"UPDATE agents_turn SET {sets} WHERE id = %s AND token = %s AND status = 'running' RETURNING {returning}",
+        [*values, turn, token],
+    )
+    if row is None:
+        raise Fenced
+    return row
+
+
+def renew(tokens: list[int], lease_s: float) -> None:
+    """Renew the leases of running turns, by their tokens."""
+    marks = ", ".join(["%s"] * len(tokens))
+    _run(f"UPDATE agents_turn SET {RENEW} WHERE status = 'running' AND token IN ({marks})", [lease_s, *tokens])
+
+
+def receive(claim: Claim, lease_s: float, mailbox: int) -> Received:
+    """Give the queued messages and the mail that this conversation reads their places, once, and read what to answer.
+
+    `heard` is copied before anything is read: what comes after this copy raises `rung` over it, so it is never lost."""
+    with transaction.atomic():
+        place = fence(claim.turn, claim.token, f"{RENEW}, heard = {HEARD}", [lease_s], returning=LAST_PLACE)[0]
+        queued = _all(
+            "SELECT id FROM agents_message WHERE conversation_id = %s AND place IS NULL"
+            f" ORDER BY id LIMIT {MAX_MESSAGES + 1}",
+            [claim.conversation],
+        )
+        letters, more_mail = reading.take(mailbox, claim.conversation, claim.turn)
+        messages = [pk for (pk,) in queued[:MAX_MESSAGES]]
+        if messages:
+            _give_places(messages, place, claim.turn)
+        if letters:
+            _insert_letters(letters, place + len(messages), claim)
+        if more_mail or len(queued) > MAX_MESSAGES:
+            fence(claim.turn, claim.token, "heard = -1", [])
+        history = History(
+            read_since_summary(claim.conversation),
+            reading.open_requests(mailbox, claim.conversation, blocking_only=True),
+        )
+        return Received(history, place + len(messages) + len(letters))
+
+
+def read_since_summary(conversation: int) -> list[Entry]:
+    """The entries from the last summary on: an index look-up, whatever stands before it."""
+    rows = _all(
+        "SELECT m.id, m.sender, m.kind, m.text, m.blocks FROM agents_message m"
+        " JOIN agents_conversation c ON c.id = m.conversation_id"
+        " WHERE m.conversation_id = %s AND m.place >= c.head ORDER BY m.place",
+        [conversation],
+    )
+    entries = {pk: Entry(sender, text, kind, blocks) for pk, sender, kind, text, blocks in rows}
+    asking = [pk for pk, entry in entries.items() if '"tool_use"' in entry.blocks]
+    if asking:
+        marks = ", ".join(["%s"] * len(asking))
+        calls = _all(
+            "SELECT message_id, id, call_id, name, input, status, result FROM agents_toolcall"
+            f" WHERE message_id IN ({marks}) ORDER BY message_id, position",
+            asking,
+        )
+        for message, pk, call_id, name, given, status, result in calls:
+            entries[message].calls.append(Call(call_id, name, given, status, result, pk))
+    return list(entries.values())
+
+
+def insert_reply(claim: Claim, place: int, text: str, blocks: str) -> int:
+    """The agent's message, at its place. Returns its id."""
+    return _one(
+        "INSERT INTO agents_message (conversation_id, place, sender, kind, text, blocks, nonce, turn_id, created_at)"
+        " VALUES (%s, %s, 'agent', 'message', %s, %s, '', %s, glove_clock(0)) RETURNING id",
+        [claim.conversation, place, text, blocks, claim.turn],
+    )[0]
+
+
+def lock_conversation(conversation: int, *, tokens: tuple[int, int, int] = (0, 0, 0)) -> tuple[int, str]:
+    """Lock the row by writing to it: adds tokens in and out, sets the context's size where it is given. Returns rung and status."""
+    return _one(
+        "UPDATE agents_conversation SET input_tokens = input_tokens + %s, output_tokens = output_tokens + %s,"
+        " context_tokens = COALESCE(NULLIF(%s, 0), context_tokens) WHERE id = %s RETURNING rung, status",
+        [*tokens, conversation],
+    )
+
+
+def insert_turn(conversation: int) -> int | None:
+    """A queued turn, unless one is open. Returns its id, or None. The caller holds the conversation's lock, under which no turn
+    ends, so looking first is safe; and it spares the wait that the unique constraint would be for a turn that is just writing."""
+    row = _one(
+        "INSERT INTO agents_turn (conversation_id, status, reason, error, attempts, not_before, rung_at, heard, model_calls,"
+        " compactions, backoffs, input_tokens, output_tokens, created_at) SELECT %s, 'queued', '', '', 0, glove_clock(0),"
+        " glove_clock(0), 0, 0, 0, 0, 0, 0, glove_clock(0) WHERE NOT EXISTS (SELECT 1 FROM agents_turn"
+        " WHERE conversation_id = %s AND status IN ('queued', 'running', 'waiting')) ON CONFLICT DO NOTHING RETURNING id",
+        [conversation, conversation],
+    )
+    return row and row[0]
+
+
+def _give_places(messages: list[int], place: int, turn: int) -> None:
+    cases = " ".join(["WHEN %s THEN %s"] * len(messages))
+    pairs = [value for index, pk in enumerate(messages) for value in (pk, place + 1 + index)]
+    marks = ", ".join(["%s"] * len(messages))
+    _run(
+        f"UPDATE agents_message SET turn_id = %s, place = CASE id {cases} END WHERE id IN ({marks})",
+        [turn, *pairs, *messages],
+    )
+
+
+def _insert_letters(letters: list[reading.Mail], place: int, claim: Claim) -> None:
+    values: list[Any] = []
+    for index, mail in enumerate(letters):
+        nonce = draw_nonce(mail.request, mail.response)
+        values += [claim.conversation, place + 1 + index, frame(mail, nonce), nonce, mail.id, claim.turn]
+    row = "(%s, %s, 'user', 'inbox', %s, '', %s, %s, %s, glove_clock(0))"
+    _run(
+        "INSERT INTO agents_message (conversation_id, place, sender, kind, text, blocks, nonce, item_id, turn_id, created_at)"
+        f" VALUES {', '.join([row] * len(letters))}",
+        values,
+    )
+
+
+def _run(sql: str, values: Any) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, values)
+
+
+def _one(sql: str, values: Any) -> Any:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, values)
+        return cursor.fetchone()
+
+
+def _all(sql: str, values: Any) -> list[Any]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, values)
+        return cursor.fetchall()

@@ -1,0 +1,114 @@
+"""Starting a turn: claim it, run the loop, and leave it in a named state whatever happened."""
+
+import logging
+
+from django.conf import settings
+from django.db import connection, transaction
+
+from agents import bell, loop, registry, stopping
+from agents.errors import Fenced, HandBack, PutOff, TurnFailed, UnknownAgent
+from agents.limits import Limits
+from agents.models import Conversation, ToolCall, Turn
+from agents.services import hot, leases
+from agents.services.endings import end_turn
+from agents.services.journal import INFRASTRUCTURE, TurnRun
+from inbox.clock import clock, now
+
+log = logging.getLogger(__name__)
+LONGEST_COUNTDOWN_S = 60
+
+
+def start(turn_id: int) -> str:
+    """Claim and run one turn. Returns how it left: missed (not due, or somebody else's), done, handed_back, put_off, failed,
+    fenced (it was ended or taken over meanwhile) or lost (the database went away; the lease will lapse)."""
+    if stopping.flag.is_set():
+        return "missed"
+    try:
+        run = _claim(turn_id)
+        if run is None:
+            return "missed"
+        with leases.kept(run.claim.token, run.limits.lease_s):
+            return _run(run)
+    except Fenced:
+        return "fenced"
+    except INFRASTRUCTURE:
+        log.warning("Turn %s: the database went away", turn_id, exc_info=True)
+        connection.close()
+        return "lost"
+
+
+def due_turns(limit: int = 100) -> list[int]:
+    """Turns to ring: queued, due and not rung for a minute, or running on a lapsed lease. Marks them as rung now, each once."""
+    again = now(-settings.RING_AGAIN_S)
+    queued = Turn.objects.filter(status=Turn.Status.QUEUED, not_before__lte=now())
+    lapsed = Turn.objects.filter(status=Turn.Status.RUNNING, lease_until__lt=now())
+    due = []
+    for rows, order in ((queued, "not_before"), (lapsed, "lease_until")):
+        unrung = rows.filter(rung_at=None) | rows.filter(rung_at__lt=again)
+        for pk in unrung.order_by(order).values_list("pk", flat=True)[:limit]:
+            if unrung.filter(pk=pk).update(rung_at=clock()):
+                due.append(pk)
+    return due
+
+
+def _claim(turn_id: int) -> TurnRun | None:
+    """The claim, and after a crash the fate of the calls that were running: unknown, unless idempotent."""
+    with transaction.atomic():
+        claim = hot.claim(turn_id, settings.AGENT_LIMITS.get("lease_s", Limits.lease_s))
+        if claim is None:
+            return None
+        conversation = Conversation.objects.select_related("mailbox").get(pk=claim.conversation)
+        try:
+            agent = registry.get_agent(conversation.agent)
+        except UnknownAgent as error:
+            gone = str(error)
+        else:
+            run = TurnRun(claim, conversation, agent)
+            if claim.reclaimed:
+                _settle_interrupted(run)
+            gone = ""
+    if gone:
+        log.error("Turn %s: %s Its mail is kept until the agent is declared again.", turn_id, gone)
+        end_turn(claim.conversation, turn_id, "failed", "unknown_agent", gone, token=claim.token)
+        return None
+    if claim.attempts >= run.limits.attempts:
+        run.fail("attempts", f"The worker was lost {claim.attempts} times while it ran this turn.")
+        log.error("Turn %s failed: its worker was lost %s times", turn_id, claim.attempts)
+        return None
+    return run
+
+
+def _settle_interrupted(run: TurnRun) -> None:
+    again = [name for name, tool in run.tools.items() if tool.idempotent]
+    calls = ToolCall.objects.filter(turn_id=run.claim.turn, status=ToolCall.Status.RUNNING).exclude(name__in=again)
+    calls.update(status=ToolCall.Status.UNKNOWN, finished_at=clock())
+
+
+def _run(run: TurnRun) -> str:
+    try:
+        loop.run_turn(run)
+        return "done"
+    except HandBack:
+        run.hand_back()
+        return "handed_back"
+    except PutOff as fault:
+        wait = run.put_off(fault)
+        if wait is None:
+            return "failed"
+        if wait <= LONGEST_COUNTDOWN_S:  # a longer one is the sweep's: the broker would hold it in a worker's memory
+            bell.ring(run.claim.turn, countdown=wait)
+        return "put_off"
+    except TurnFailed as error:
+        run.fail(error.reason, str(error))
+        return "failed"
+    except Fenced:
+        raise
+    except INFRASTRUCTURE as error:
+        log.warning("Turn %s: the database failed", run.claim.turn, exc_info=True)
+        connection.close()
+        run.put_off(PutOff("database", f"{type(error).__name__}: {error}"))
+        return "put_off"
+    except Exception as error:
+        log.exception("Turn %s failed", run.claim.turn)
+        run.fail("error", f"{type(error).__name__}: {error}")
+        return "failed"

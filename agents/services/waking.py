@@ -1,0 +1,87 @@
+"""From an answered item to a queued turn. A wake that is lost is the sweep's to find; a doubled one is nothing."""
+
+import logging
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F
+
+from agents import registry
+from agents.models import Conversation
+from agents.services.endings import start_next
+from inbox.models import Item, Mailbox
+from inbox.services import items
+
+log = logging.getLogger(__name__)
+AT_ONCE = 500
+
+
+def wake(mailbox_id: int) -> int:
+    """Wake whoever reads the mailbox's answered, unrung items; returns how many items were rung.
+
+    Items of one reader are one wake, however many they are. An item goes to the open conversation that posted it, else to the
+    mailbox's latest open one, else to a new one of the mailbox's agent."""
+    rung = 0
+    for _ in range(3):  # a conversation may close while we look: route again
+        waiting = Item.objects.filter(mailbox_id=mailbox_id, status=Item.Status.RESOLVED, rung=False)
+        found = list(waiting.order_by("pk").values_list("pk", "origin")[:AT_ONCE])
+        if not found:
+            break
+        readers: dict[int | None, list[int]] = {}
+        for pk, origin in found:
+            readers.setdefault(origin, []).append(pk)
+        for origin, ids in readers.items():
+            reader = origin or _latest_open(mailbox_id) or _open_one(mailbox_id)
+            if reader is None:
+                return rung
+            rung += _ring_reader(reader, ids)
+    return rung
+
+
+def wake_unrung(limit: int = 100) -> int:
+    """The wakes that were lost: called by the sweep. Mail of agents that are not declared is kept for when they are."""
+    waiting = Item.objects.filter(status=Item.Status.RESOLVED, rung=False, mailbox__agent__in=list(registry.agents))
+    mailboxes = dict.fromkeys(waiting.order_by("pk").values_list("mailbox_id", flat=True)[:limit])
+    return sum(wake(mailbox_id) for mailbox_id in mailboxes)
+
+
+def on_mailbox_ready(sender: Any, mailbox_id: int, **kwargs: Any) -> None:
+    """Receiver of inbox.signals.mailbox_ready."""
+    wake(mailbox_id)
+
+
+class _NothingToRing(Exception):
+    """Others have rung these items, or their reader is closed."""
+
+
+def _ring_reader(reader: int, ids: list[int]) -> int:
+    """Lock the conversation, queue a turn unless one is open (that one will hear), flag the items: in lock order."""
+    try:
+        with transaction.atomic():
+            opened = Conversation.objects.filter(pk=reader, status=Conversation.Status.OPEN).update(rung=F("rung") + 1)
+            if not opened:
+                return 0
+            start_next(reader)
+            rung = items.mark_rung(ids, reader)
+            if not rung:
+                raise _NothingToRing
+    except _NothingToRing:
+        return 0
+    return rung
+
+
+def _latest_open(mailbox_id: int) -> int | None:
+    opened = Conversation.objects.filter(mailbox_id=mailbox_id, status=Conversation.Status.OPEN)
+    return opened.order_by("-pk").values_list("pk", flat=True).first()
+
+
+def _open_one(mailbox_id: int) -> int | None:
+    """A conversation for mail that nobody waits for. The mailbox is locked first, so that two letters open one."""
+    with transaction.atomic():
+        mailbox = Mailbox.objects.select_for_update(no_key=True).get(pk=mailbox_id)
+        if mailbox.agent not in registry.agents:
+            log.error("Mail for %s is kept: its agent %r is not declared.", mailbox.address, mailbox.agent)
+            return None
+        if reader := _latest_open(mailbox_id):
+            return reader
+        return Conversation.objects.create(mailbox=mailbox, agent=mailbox.agent, title="Mail").pk
