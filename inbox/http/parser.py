@@ -52,26 +52,27 @@ def parse_json(raw: bytes) -> Any:
 
 def check_strings(value: Any, where: str = "") -> None:
     """Walk keys and values, without recursion: UnstorableText for NUL and lone surrogates, TooDeep past MAX_DEPTH."""
-    left = [(value, where, 0)]
+    left = [(value, where, 1)]
     while left:
         current, path, depth = left.pop()
-        if depth > MAX_DEPTH:
-            raise errors.TooDeep(f"The body is nested more than {MAX_DEPTH} levels deep.")
         if isinstance(current, str):
             _storable(current, path or "The body")
-        elif isinstance(current, dict):
-            for key in current:
-                _storable(key, f"A key in {path or 'the body'}")
-            left.extend((child, f"{path}.{key}".strip("."), depth + 1) for key, child in current.items())
-        elif isinstance(current, list):
-            left.extend((child, f"{path}.{place}".strip("."), depth + 1) for place, child in enumerate(current))
+        elif isinstance(current, dict | list):
+            if depth > MAX_DEPTH:
+                raise errors.TooDeep(f"The body is nested more than {MAX_DEPTH} levels deep.")
+            if isinstance(current, dict):
+                for key in current:
+                    _storable(key, f"A key in {path or 'the body'}")
+            children = current.items() if isinstance(current, dict) else enumerate(current)
+            left.extend((child, f"{path}.{name}".strip("."), depth + 1) for name, child in children)
 
 
 def check_query(query: MultiValueDict[str, Any]) -> None:
     """The same for the query string's names and values."""
     for name, values in query.lists():
         _storable(name, "A name in the query string")
-        check_strings(list(values), name)
+        for value in values:
+            _storable(value, name)
 
 
 def has_body(request: HttpRequest) -> bool:
