@@ -8,9 +8,10 @@ class InboxConfig(AppConfig):
     name = "inbox"
 
     def ready(self) -> None:
-        from inbox import clock, sweep
-        from inbox.services import items, notifications
+        from inbox import checks, clock, sweep  # noqa: F401  registers the checks
+        from inbox.services import items, notifications, resolvers
 
         connection_created.connect(clock.register_on_sqlite, dispatch_uid="inbox.clock")
         sweep.register("items_expired", items.expire_due)
         sweep.register("notifications", notifications.deliver_due, slow=True)
+        sweep.register("resolvers_missed", resolvers.run_missed, slow=True)

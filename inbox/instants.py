@@ -146,4 +146,5 @@ def from_text(line: str, zone: str) -> Crontab:
     fields = line.split()
     if len(fields) != 5:
         raise BadDeclaration(f"crontab={line!r}: write five fields: minute, hour, day of month, month, day of week.")
-    return Crontab(*fields, zone=zone)
+    minute, hour, day_of_month, month_of_year, day_of_week = fields
+    return Crontab(minute, hour, day_of_month, month_of_year, day_of_week, zone)

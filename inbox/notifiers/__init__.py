@@ -1,5 +1,7 @@
 """Adapters that tell staff of new requests, configured as `INBOX_NOTIFIERS`: alias -> BACKEND and OPTIONS."""
 
+from typing import Any
+
 from django.conf import settings
 from django.utils.module_loading import import_string
 
@@ -8,6 +10,6 @@ from inbox.notifiers.base import BaseNotifier
 
 def get_notifier(alias: str) -> BaseNotifier:
     """The notifier of this alias, made anew. Raises KeyError for an unknown alias, ImportError for an unknown backend."""
-    config = settings.INBOX_NOTIFIERS[alias]
+    config: dict[str, Any] = settings.INBOX_NOTIFIERS[alias]
     notifier: BaseNotifier = import_string(config["BACKEND"])(alias, config.get("OPTIONS", {}))
     return notifier

@@ -1,6 +1,7 @@
 """Telling staff of a new request. The row is history and outbox in one; a failing notifier never touches the item."""
 
 import logging
+from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -32,7 +33,7 @@ def queue(item: Item) -> None:
         return
     rows = [Notification(item=item, notifier=name, not_before=clock()) for name in names]
     for row in Notification.objects.bulk_create(rows):
-        transaction.on_commit(lambda pk=row.pk: bell.ring(TASK, (pk,)), robust=True)
+        transaction.on_commit(partial(bell.ring, TASK, (row.pk,)), robust=True)
 
 
 def deliver(notification_id: int) -> str:

@@ -23,7 +23,13 @@ log = logging.getLogger(__name__)
 
 TASK = "inbox.run_resolver"
 GONE = "gone: "  # before what was declared, for a resolver that we switched off
-UNITS_US = {"days": 86_400_000_000, "hours": 3_600_000_000, "minutes": 60_000_000, "seconds": 1_000_000, "microseconds": 1}
+UNITS_US = {
+    "days": 86_400_000_000,
+    "hours": 3_600_000_000,
+    "minutes": 60_000_000,
+    "seconds": 1_000_000,
+    "microseconds": 1,
+}
 
 
 @dataclass(frozen=True)
