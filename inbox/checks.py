@@ -15,15 +15,16 @@ HINT = 'INBOX_NOTIFIERS = {"default": {"BACKEND": "inbox.notifiers.email.EmailNo
 @register
 def check_notifiers(**kwargs: Any) -> list[CheckMessage]:
     """INBOX_NOTIFIERS: its shape, each backend, and each backend's options."""
-    if not isinstance(settings.INBOX_NOTIFIERS, dict):
+    notifiers: Any = settings.INBOX_NOTIFIERS
+    if not isinstance(notifiers, dict):
         return [Error("INBOX_NOTIFIERS must be a dict of alias -> BACKEND and OPTIONS.", hint=HINT, id="inbox.E001")]
-    return [message for alias in settings.INBOX_NOTIFIERS for message in _check_notifier(alias)]
+    return [message for alias in notifiers for message in _check_notifier(alias)]
 
 
 @register
 def check_owner_tags(**kwargs: Any) -> list[CheckMessage]:
     """INBOX_OWNER_TAGS: a sequence of tag patterns. One string would be read letter by letter."""
-    patterns = settings.INBOX_OWNER_TAGS
+    patterns: Any = settings.INBOX_OWNER_TAGS
     if not isinstance(patterns, list | tuple):
         return [_bad_pattern("it must be a list of tag patterns.")]
     return [_bad_pattern(problem) for pattern in patterns if (problem := _problem(pattern))]
@@ -34,7 +35,7 @@ def _check_notifier(alias: str) -> Iterator[CheckMessage]:
     from inbox.notifiers.base import BaseNotifier
 
     where = f"INBOX_NOTIFIERS[{alias!r}]"
-    config = settings.INBOX_NOTIFIERS[alias]
+    config: Any = settings.INBOX_NOTIFIERS[alias]
     if not isinstance(config, dict) or not isinstance(config.get("BACKEND"), str):
         yield Error(f"{where} must be a dict with a BACKEND: the dotted path of a class.", hint=HINT, id="inbox.E001")
         return
@@ -43,7 +44,7 @@ def _check_notifier(alias: str) -> Iterator[CheckMessage]:
     for unknown in config.keys() - {"BACKEND", "OPTIONS"}:
         yield Error(f"{where} has an unknown key {unknown!r}.", hint=HINT, id="inbox.E001")
     try:
-        notifier = get_notifier(alias)
+        notifier: Any = get_notifier(alias)
     except Exception as error:
         yield Error(f"{where}: {config['BACKEND']} cannot be used: {error}", hint=HINT, id="inbox.E001")
         return
