@@ -50,7 +50,7 @@ class Bounded:
 
 
 def events(response: Any, limit_s: float) -> Iterator[dict[str, Any]]:
-    """The events of a stream, as they were sent. Ends with ModelError where the stream does not end well."""
+    """The events of a stream, as they were sent. Whether they make a whole reply is for `Draft` to say."""
     from anthropic import Stream
 
     kind = response.headers.get("content-type", "nothing")
@@ -73,7 +73,6 @@ def events(response: Any, limit_s: float) -> Iterator[dict[str, Any]]:
         raise ModelError("provider_error", "It sent an event that is not of the Messages API.") from error
     except Exception as error:
         raise from_stream(error) from error
-    raise ModelError("cut_stream", "It ended without a last event.")
 
 
 class _Open:
@@ -164,7 +163,7 @@ class Draft:
         Text is text all the same, and a tool use that cannot be read is kept with no input, to be refused by name.
         """
         if not self.stopped:
-            raise ModelError("cut_stream", "Its last event came too early.")
+            raise ModelError("cut_stream", "The stream ended before the message did.")
         found = []
         for block in self._open:
             whole, kind = block.whole(), block.block.get("type")

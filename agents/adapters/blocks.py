@@ -12,7 +12,7 @@ import math
 import re
 import uuid
 from collections.abc import Iterable
-from typing import Any, NoReturn
+from typing import Any
 
 from agents.adapters.base import ModelError, Reply, ToolUse, Usage
 from inbox.text import clean, is_blank
@@ -36,17 +36,13 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _no_constant(word: str) -> NoReturn:
-    raise ValueError(f"{word} is not JSON")
-
-
 def parse_input(raw: str) -> dict[str, Any] | None:
     """The arguments written in `raw`, or None where they are not one JSON object that everything here can carry.
 
     No text at all means no arguments: so the API sends a call of a tool that takes none.
     """
     try:
-        found = json.loads(joined(raw) or "{}", object_pairs_hook=_once, parse_constant=_no_constant)
+        found = json.loads(joined(raw) or "{}", object_pairs_hook=_once)
     except (ValueError, RecursionError):  # ValueError: not JSON, or an integer of more than 4,300 digits
         return None
     return found if is_input(found) else None
@@ -70,7 +66,7 @@ def _leaves(value: Any) -> Iterable[Any]:
     todo = [(value, 0)]
     while todo:
         part, depth = todo.pop()
-        if depth > MAX_DEPTH or (isinstance(part, float) and not math.isfinite(part)):
+        if depth > MAX_DEPTH or _is_beyond(part):
             yield _UNSENDABLE
         elif isinstance(part, dict):
             todo += ((inner, depth + 1) for pair in part.items() for inner in pair)
@@ -82,6 +78,11 @@ def _leaves(value: Any) -> Iterable[Any]:
             yield part
         else:
             yield _UNSENDABLE
+
+
+def _is_beyond(part: Any) -> bool:
+    """NaN, infinities, and integers that no float reaches."""
+    return (isinstance(part, float) and not math.isfinite(part)) or (isinstance(part, int) and part.bit_length() > 1024)
 
 
 def joined(text: str) -> str:
