@@ -152,10 +152,10 @@ CHECKS = [
     ),
     Check(
         "message_turn",
-        "What stands in a history was put there by a turn of the same conversation.",
+        "What a turn put into a history stands in its own conversation's.",
         query(
-            "SELECT m.id AS message, m.turn_id AS turn FROM agents_message m LEFT JOIN agents_turn t ON t.id = m.turn_id"
-            " WHERE (m.place IS NOT NULL AND m.turn_id IS NULL) OR t.conversation_id <> m.conversation_id"
+            "SELECT m.id AS message, m.turn_id AS turn FROM agents_message m JOIN agents_turn t ON t.id = m.turn_id"
+            " WHERE m.place IS NULL OR t.conversation_id <> m.conversation_id"
         ),
     ),
     Check(
@@ -170,8 +170,8 @@ CHECKS = [
         "item_read",
         "A consumed item stands in the transcript of the turn that consumed it. (A purge deletes both.)",
         query(
-            "SELECT i.id AS item, i.consumed_in AS turn FROM inbox_item i LEFT JOIN agents_turn t ON t.id = i.consumed_in"
-            " WHERE i.status = 'consumed' AND i.outcome <> 'withdrawn' AND (i.consumed_in IS NULL OR t.id IS NOT NULL)"
+            "SELECT i.id AS item, i.consumed_in AS turn FROM inbox_item i JOIN agents_turn t ON t.id = i.consumed_in"
+            " WHERE i.status = 'consumed' AND i.outcome <> 'withdrawn'"
             " AND NOT EXISTS (SELECT 1 FROM agents_message m WHERE m.item_id = i.id AND m.conversation_id = t.conversation_id)"
         ),
     ),

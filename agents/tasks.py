@@ -9,7 +9,5 @@ from agents.services import turns
 @shared_task(name=bell.RUN_TURN, ignore_result=True)
 def run_turn(turn_id: int) -> None:
     """Run the turn, if it is still to be run and nobody else does."""
-    if stopping.flag.is_set():
+    if stopping.flag.is_set() or turns.start(turn_id) == "handed_back":
         bell.ring(turn_id, countdown=1)  # for another worker, or for this one's successor
-        return
-    turns.start(turn_id)

@@ -24,7 +24,8 @@ def metric(name: str, kind: str, meaning: str, samples: Iterable[Sample]) -> str
     lines = [f"# HELP glove_{name} {meaning}", f"# TYPE glove_{name} {kind}"]
     for labels, value in samples:
         inside = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels.items())
-        lines.append(f"glove_{name}{'{' + inside + '}' if inside else ''} {value:.17g}")
+        number = int(value) if value == int(value) else round(value, 6)
+        lines.append(f"glove_{name}{'{' + inside + '}' if inside else ''} {number}")
     return "\n".join(lines) + "\n"
 
 

@@ -39,13 +39,13 @@ class CannotServeError(Exception):
 class Server(uvicorn.Server):
     """Uvicorn that stops the rest of the process with itself, and says when it listens."""
 
-    def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, welcome: str) -> None:
         super().__init__(config)
-        self._announce = announce
+        self._welcome = welcome
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        self._announce()
+        print(self._welcome, flush=True)  # noqa: T201
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         stopping.begin()
@@ -55,8 +55,8 @@ class Server(uvicorn.Server):
 class Serving:
     """One run of everything. `run` returns the exit code."""
 
-    def __init__(self, host: str, port: int, announce: Callable[[], None]) -> None:
-        self.host, self.port, self._announce = host, port, announce
+    def __init__(self, host: str, port: int, welcome: Callable[[], str]) -> None:
+        self.host, self.port, self._welcome = host, port, welcome
         self._server: Server | None = None
         self._failed = False
 
@@ -74,7 +74,7 @@ class Serving:
         beat = Service(app, scheduler_cls=app.conf.beat_scheduler)
         worker_thread = self._start(self._work, "worker")
         self._start(lambda: self._tick(beat), "beat")
-        self._serve(listener)
+        self._serve(listener, self._welcome())
         stopping.begin()
         beat.stop()
         worker_state.should_stop = 0
@@ -91,7 +91,7 @@ class Serving:
         thread.start()
         return thread
 
-    def _serve(self, listener: socket.socket) -> None:
+    def _serve(self, listener: socket.socket, welcome: str) -> None:
         from glove_site.asgi import application
 
         config = uvicorn.Config(
@@ -102,7 +102,7 @@ class Serving:
             limit_concurrency=MOST_REQUESTS,
             timeout_graceful_shutdown=OPEN_REQUESTS_S,
         )
-        self._server = Server(config, self._announce)
+        self._server = Server(config, welcome)
         if agents_stopping.flag.is_set():
             self._server.should_exit = True
         self._server.run(sockets=[listener])

@@ -1,5 +1,6 @@
 """Settings, all of them by environment; docs/reference/settings.md lists what an operator may set."""
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -7,7 +8,7 @@ from urllib.parse import urlsplit
 
 import dj_database_url
 
-from glove_site import env
+from glove_site import env, logs
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = Path(os.environ.get("GLOVE_VAR", BASE_DIR / "var"))
@@ -39,8 +40,9 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "inbox.http.middleware.ProblemMiddleware",
     "inbox.http.middleware.SafetyMiddleware",
+    "glove_site.health.HealthMiddleware",
     "django.middleware.security.SecurityMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "glove_site.static.StaticFiles",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -97,8 +99,8 @@ if not DEBUG:
 
 # --- The broker: a doorbell. Without REDIS_URL it lives in the memory of `manage.py serve`.
 REDIS_URL = os.environ.get("REDIS_URL", "")
-CELERY_BROKER_URL = REDIS_URL or "memory://"
-CELERY_BROKER_TRANSPORT_OPTIONS = (
+CELERY_BROKER_URL = REDIS_URL or "memory://localhost/"
+CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, float] = (
     {"socket_timeout": 5, "socket_keepalive": True, "health_check_interval": 10} if REDIS_URL else {"polling_interval": 0.02}
 )
 CELERY_TASK_DEFAULT_QUEUE = os.environ.get("GLOVE_QUEUE", "glove")
@@ -130,6 +132,8 @@ _https = _public.scheme == "https"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = _https
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if _https else None
 SECURE_REFERRER_POLICY = "same-origin"
+# HSTS binds every later visit to the domain, so it is for the operator's proxy to promise.
+SILENCED_SYSTEM_CHECKS = ["security.W004"]
 X_FRAME_OPTIONS = "DENY"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 
@@ -161,8 +165,15 @@ AGENT_MODELS = {
     "scripted": _scripted,
     "default": _anthropic if os.environ.get("ANTHROPIC_API_KEY") else _scripted,
 }
-AGENT_LIMITS: dict[str, int] = {}  # overrides of agents.limits.DEFAULTS
-SWEEP_EVERY_S = 15
-RING_AGAIN_S = 60  # a due turn that was rung and did not start is rung again after this
+# Overrides of agents.limits.Limits. A lost worker's turn is taken up after its lease.
+AGENT_LIMITS: dict[str, float] = {"lease_s": env.seconds("GLOVE_LEASE_S", 30)}
+# Prices per million tokens, by the model's id or a prefix of it: {"claude-...": {"input": 3, "output": 15, "cache_read": 0.3,
+# "cache_write": 3.75}}. A model that is not named costs nothing in the ledger.
+AGENT_PRICES: dict[str, dict[str, float]] = json.loads(os.environ.get("GLOVE_PRICES") or "{}")
+SWEEP_EVERY_S = env.seconds("GLOVE_SWEEP_EVERY_S", 15)
+RING_AGAIN_S = env.seconds("GLOVE_RING_AGAIN_S", 60)  # a due turn that was rung and did not start is rung again after this
+
+# --- Logging
+LOGGING = logs.configuration(debug=DEBUG, level=os.environ.get("LOG_LEVEL", "INFO").upper())
 
 TESTING = "pytest" in sys.modules

@@ -63,6 +63,9 @@ class SweepStep(bootsteps.StartStopStep):
         self.sweeper: Sweeper | None = None
 
     def start(self, worker: Any) -> None:
+        from agents import bell
+
+        bell.listened = True
         self.sweeper = Sweeper()
         self.sweeper.start()
 

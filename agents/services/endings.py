@@ -15,7 +15,13 @@ NOT_STARTED = (ToolCall.Status.PENDING, ToolCall.Status.WAITING, ToolCall.Status
 def start_next(conversation_id: int) -> None:
     """A queued turn, unless one is open, and its doorbell after commit. The caller holds the conversation's lock."""
     if turn := hot.insert_turn(conversation_id):
-        transaction.on_commit(lambda: bell.ring(turn), robust=True)
+        transaction.on_commit(lambda: _ring(turn), robust=True)
+
+
+def _ring(turn_id: int) -> None:
+    """A bell that no broker took counts as not rung: the next sweep takes the turn up, instead of one a minute later."""
+    if not bell.ring(turn_id):
+        Turn.objects.filter(pk=turn_id, status=Turn.Status.QUEUED).update(rung_at=None)
 
 
 def end_turn(

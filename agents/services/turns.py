@@ -4,6 +4,7 @@ import logging
 
 from django.conf import settings
 from django.db import connection, transaction
+from django.db.models import F
 
 from agents import bell, loop, registry, stopping
 from agents.errors import Fenced, HandBack, PutOff, TurnFailed, UnknownAgent
@@ -45,6 +46,8 @@ def due_turns(limit: int = 100) -> list[int]:
     due = []
     for rows, order in ((queued, "not_before"), (lapsed, "lease_until")):
         unrung = rows.filter(rung_at=None) | rows.filter(rung_at__lt=again)
+        if rows is lapsed:
+            unrung |= rows.filter(rung_at__lt=F("lease_until"))  # not since its worker was lost
         for pk in unrung.order_by(order).values_list("pk", flat=True)[:limit]:
             if unrung.filter(pk=pk).update(rung_at=clock()):
                 due.append(pk)

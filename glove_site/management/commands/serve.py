@@ -32,7 +32,7 @@ class Command(BaseCommand):
         url = reachable(host, port)
         adopt(url, host)
         try:
-            code = Serving(host, port, lambda: self.stdout.write("\n".join(welcome(url)))).run()
+            code = Serving(host, port, lambda: "\n".join(welcome(url))).run()
         except CannotServeError as error:
             raise CommandError(str(error)) from error
         self.stdout.write("Stopped.")
