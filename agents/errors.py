@@ -63,6 +63,24 @@ class BadTasks(AgentsError):
     slug, status = "bad-tasks", 422
 
 
+class BadBudget(AgentsError):
+    """A budget is raised by a positive number of tokens or a positive sum of money."""
+
+    slug, status = "bad-budget", 422
+
+
+class CallNotFound(AgentsError):
+    """There is no such tool call here."""
+
+    slug, status = "call-not-found", 404
+
+
+class NotInDoubt(AgentsError):
+    """This call's outcome is known already; nothing was changed."""
+
+    slug, status = "not-in-doubt", 409
+
+
 class BadDeclaration(AgentsError):
     """A declaration in a glove.py cannot be used."""
 

@@ -22,6 +22,11 @@ class Limits:
     backoff_s: float = 1.5  # the first wait after a passing model fault, doubled each time
     backoff_max_s: int = 300
     give_up_s: int = 24 * 3600  # after so long of nothing but passing faults
+    # Budgets of a UTC day; 0: none. Money is in the currency of AGENT_PRICES.
+    conversation_tokens_per_day: int = 0
+    agent_tokens_per_day: int = 0
+    conversation_money_per_day: float = 0
+    agent_money_per_day: float = 0
 
 
 def check_limits(limits: dict[str, Any]) -> dict[str, Any]:
@@ -30,8 +35,13 @@ def check_limits(limits: dict[str, Any]) -> dict[str, Any]:
     for name, value in limits.items():
         if name not in known:
             raise BadDeclaration(f"{name!r} is not a limit. The limits are {', '.join(sorted(known))}.")
-        if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
-            raise BadDeclaration(f"The limit {name} must be a positive number, not {value!r}.")
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or value < 0
+            or (not value and not name.endswith("_per_day"))
+        ):
+            raise BadDeclaration(f"The limit {name} must be a positive number (0 for no budget), not {value!r}.")
     return limits
 
 

@@ -6,11 +6,11 @@ A turn leaves by an exception of agents.errors (LeaveTurn), or by `finish`.
 
 import json
 import logging
-import threading
+import time
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import pydantic
-from django.db import connections
 
 from agents import stopping
 from agents.adapters import get_model
@@ -19,9 +19,9 @@ from agents.declare import Agent, Tool, ToolContext, canonical
 from agents.entries import Call, History
 from agents.errors import HandBack, LeaveTurn, PutOff, TurnFailed
 from agents.frames import GUIDE
+from agents.invoke import Outcome, Timed, invoke
 from agents.limits import Limits
 from agents.prompt import InvalidPrompt, build, validate
-from inbox.errors import InboxError
 from inbox.text import MAX_RESULT_BYTES, clean
 
 log = logging.getLogger(__name__)
@@ -75,11 +75,20 @@ class Run(Protocol):
     def settle(self, call: Call, status: str, result: str) -> None:
         """Journal how a begun call ended."""
 
+    def late(self, call: Call, status: str, result: str) -> None:
+        """A result that came after the call was settled as unknown: it reaches the agent as mail."""
+
     def run_atomic(self, call: Call, gate: str | None, work: Any) -> None:
         """Begin, work and settle in one transaction."""
 
     def context(self, call: Call) -> ToolContext:
         """What the tool may know."""
+
+    def check_budget(self) -> None:
+        """Raise TurnFailed("over_budget") where tokens or money of the day are spent."""
+
+    def note_model_call(self, purpose: str, seconds: float, outcome: Reply | ModelError) -> None:
+        """Remember what a model call took, to be kept with the next write."""
 
     def pause_connection(self) -> None:
         """Give the database connection back while the model thinks."""
@@ -137,7 +146,7 @@ def _compact(run: Run) -> None:
         messages.append({"role": "user", "content": []})
     messages[-1]["content"].append({"type": "text", "text": SUMMARISE})
     try:
-        reply = _call_model(run, messages, run.limits.max_tokens)
+        reply = _call_model(run, messages, run.limits.max_tokens, "summary")
     except ModelError as error:
         raise _leave(error) from error
     if not reply.text.strip():
@@ -145,15 +154,23 @@ def _compact(run: Run) -> None:
     run.summarise(reply)
 
 
-def _call_model(run: Run, messages: list[dict[str, Any]], room: int) -> Reply:
+def _call_model(run: Run, messages: list[dict[str, Any]], room: int, purpose: str = "reply") -> Reply:
     try:
         validate(messages)
     except InvalidPrompt as error:
         raise TurnFailed("invalid_prompt", str(error)) from error
+    run.check_budget()
     run.pause_connection()
     specs = [tool.spec for tool in run.tools.values()]
     system = f"{run.agent.instructions}\n\n{GUIDE}" if "glove_post_to_inbox" in run.tools else run.agent.instructions
-    return get_model(run.agent.model).reply(system=system, messages=messages, tools=specs, max_tokens=room)
+    began = time.monotonic()
+    try:
+        reply = get_model(run.agent.model).reply(system=system, messages=messages, tools=specs, max_tokens=room)
+    except ModelError as error:
+        run.note_model_call(purpose, time.monotonic() - began, error)
+        raise
+    run.note_model_call(purpose, time.monotonic() - began, reply)
+    return reply
 
 
 def _leave(error: ModelError) -> LeaveTurn:
@@ -195,51 +212,21 @@ def _execute(run: Run, call: Call) -> None:
     if tool.atomic:
         run.run_atomic(call, gate, lambda: clean(tool(context, arguments), limit=MAX_RESULT_BYTES))
     elif call.status == "running" or run.begin(call, gate):  # running: an idempotent one, again after a crash
-        status, result = _invoke(tool, context, arguments)
-        run.settle(call, status, clean(result, limit=MAX_RESULT_BYTES))
+        _run_outside(run, call, tool, lambda: invoke(tool, context, arguments))
+
+
+def _run_outside(run: Run, call: Call, tool: Tool, work: Callable[[], Outcome]) -> None:
+    """With no transaction open."""
+    if not tool.timeout:
+        return run.settle(call, *work())
+    timed = Timed(tool, work, lambda status, result: run.late(call, status, result))
+    run.settle(call, *timed.wait())
+    timed.settled()
 
 
 def _refuse(run: Run, call: Call, why: str) -> None:
     if call.status == "running" or run.begin(call, None):
         run.settle(call, "failed", clean(why, limit=MAX_RESULT_BYTES))
-
-
-def _invoke(tool: Tool, context: ToolContext, arguments: pydantic.BaseModel) -> tuple[str, str]:
-    """Run it with no transaction open. An exception is a failed result; past its timeout the outcome is unknown."""
-    if not tool.timeout:
-        return _attempt(tool, context, arguments)
-    outcome: list[tuple[str, str]] = []
-
-    def work() -> None:
-        try:
-            outcome.append(_attempt(tool, context, arguments))
-        finally:
-            connections.close_all()  # this thread's own
-
-    thread = threading.Thread(target=work, name=f"tool {tool.name}", daemon=True)
-    thread.start()
-    thread.join(tool.timeout)
-    if outcome:
-        return outcome[0]
-    return "unknown", f"No answer within {tool.timeout:g} s: whether it happened is unknown."
-
-
-def _attempt(tool: Tool, context: ToolContext, arguments: pydantic.BaseModel) -> tuple[str, str]:
-    for left in range(tool.retries, -1, -1):
-        try:
-            return "done", tool(context, arguments)
-        except LeaveTurn:
-            raise
-        except Exception as error:
-            log.warning("The tool %s failed", tool.name, exc_info=not isinstance(error, InboxError))
-            if not left:
-                return "failed", error_text(error)
-    raise AssertionError("unreachable: the last attempt returns")
-
-
-def error_text(error: Exception) -> str:
-    """What the model is told of an exception of a tool."""
-    return str(error) if isinstance(error, InboxError) else f"{type(error).__name__}: {error}"
 
 
 def _validation_text(error: pydantic.ValidationError) -> str:

@@ -172,11 +172,16 @@ class ToolCall(models.Model):
     input = models.TextField(help_text="The arguments, as JSON text.")
     status = models.CharField(max_length=10, choices=Status, default=Status.PENDING)
     result = models.TextField(default="", blank=True)
+    # What became known of an unknown outcome: a late result, or what staff found out. Sent to the agent once, as mail.
+    recorded = models.TextField(default="", blank=True)
+    recorded_by = models.CharField(max_length=200, default="", blank=True)
+    recorded_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
+        permissions = [("record_outcome", "Can record what became of a call in doubt")]
         constraints = [
             models.UniqueConstraint(fields=["message", "position"], name="call_position_once"),
             models.UniqueConstraint(fields=["message", "call_id"], name="call_id_once"),
@@ -187,6 +192,10 @@ class ToolCall(models.Model):
                 | Q(status__in=["done", "failed", "unknown"], started_at__isnull=False, finished_at__isnull=False)
                 | Q(status__in=["denied", "aborted"], finished_at__isnull=False),
             ),
+            models.CheckConstraint(
+                name="call_recorded",
+                condition=Q(recorded_at__isnull=True, recorded="") | Q(status="unknown", recorded_at__isnull=False),
+            ),
         ]
         indexes = [
             models.Index(
@@ -196,6 +205,55 @@ class ToolCall(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.status})"
+
+
+class ModelCall(models.Model):
+    """One call of a model: what it took, and how it ended."""
+
+    turn = models.ForeignKey(Turn, models.CASCADE, related_name="model_call_rows")
+    conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="model_calls")
+    agent = models.CharField(max_length=100)
+    day = models.DateField(help_text="In UTC, by the database's clock.")
+    model = models.CharField(max_length=100, default="", blank=True)
+    purpose = models.CharField(max_length=10, default="reply", help_text="reply or summary")
+    attempt = models.PositiveSmallIntegerField(default=1, help_text="1, or more after passing faults.")
+    input_tokens = models.PositiveIntegerField(default=0)
+    output_tokens = models.PositiveIntegerField(default=0)
+    cache_read_tokens = models.PositiveIntegerField(default=0)
+    cache_write_tokens = models.PositiveIntegerField(default=0)
+    cost_micros = models.BigIntegerField(default=0, help_text="Millionths of the currency of AGENT_PRICES.")
+    duration_ms = models.PositiveIntegerField(default=0)
+    stop_reason = models.CharField(max_length=40, default="", blank=True)
+    error = models.CharField(max_length=40, default="", blank=True, help_text="Empty: it gave a reply.")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["conversation", "day"], name="model_call_by_conversation"),
+            models.Index(fields=["agent", "day"], name="model_call_by_agent"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.model} {self.purpose} {self.error or self.stop_reason}"
+
+
+class BudgetRaise(models.Model):
+    """What staff allow beyond the declared daily budget: for one conversation, or (without one) for the whole agent."""
+
+    agent = models.CharField(max_length=100)
+    conversation = models.ForeignKey(Conversation, models.CASCADE, null=True, blank=True, related_name="budget_raises")
+    day = models.DateField(help_text="In UTC.")
+    tokens = models.BigIntegerField(default=0)
+    money = models.DecimalField(max_digits=12, decimal_places=4, default=0)
+    raised_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        permissions = [("raise_budget", "Can raise an agent's budget for a day")]
+        indexes = [models.Index(fields=["agent", "day"], name="budget_raise_look_up")]
+
+    def __str__(self) -> str:
+        return f"{self.agent} {self.day}: {self.tokens} tokens, {self.money}"
 
 
 class Task(models.Model):

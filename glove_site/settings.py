@@ -155,7 +155,7 @@ INBOX_MAX_OPEN_ITEMS = 20  # per mailbox
 INBOX_EARLY_ANSWER_S = 24 * 3600  # how long an answer waits for its request
 
 # --- The agents
-GLOVE_MODEL = os.environ.get("GLOVE_MODEL", "claude-sonnet-4-5")
+GLOVE_MODEL = os.environ.get("GLOVE_MODEL", "claude-sonnet-5-5")
 _scripted = {"BACKEND": "agents.adapters.scripted.ScriptedModel", "OPTIONS": {"script": "demo.script.reply"}}
 if "demo" not in INSTALLED_APPS:
     _scripted["OPTIONS"] = {}

@@ -3,24 +3,25 @@
 from collections.abc import Callable
 from typing import Any
 
-from django.db import DatabaseError, InterfaceError, InternalError, OperationalError, connection, transaction
+from django.db import InterfaceError, InternalError, OperationalError, connection, transaction
 
 from agents import limits
-from agents.adapters.base import Reply, Usage
+from agents.adapters.base import ModelError, Reply, Usage
 from agents.declare import Agent, ToolContext
 from agents.entries import Call, History
-from agents.errors import Fenced, LeaveTurn, PutOff
-from agents.loop import error_text
-from agents.models import Conversation, Message, ToolCall
-from agents.services import hot, permissions
-from agents.services.endings import end_turn, start_next
+from agents.errors import Fenced, LeaveTurn
+from agents.invoke import error_text
+from agents.models import Conversation, Message, ModelCall, ToolCall
+from agents.services import budgets, doubts, hot, ledger, permissions
+from agents.services.endings import start_next
 from agents.stores.database import DatabaseStore
 from agents.toolbox import tools_for
 from inbox.clock import clock
 from inbox.models import Mailbox
-from inbox.text import MAX_RESULT_BYTES, clean, is_blank
+from inbox.text import is_blank
 
 INFRASTRUCTURE = (OperationalError, InterfaceError, InternalError)
+CUT = "\n[The reply was cut here, at its length limit.]"
 PROGRESS = ", attempts = 0, backoffs = 0, troubled_at = NULL"
 
 
@@ -39,6 +40,7 @@ class TurnRun:
         self.context_tokens = conversation.context_tokens
         self.tokens = [claim.input_tokens, claim.output_tokens]
         self.place = 0
+        self.ledger: list[ModelCall] = []
 
     # --- What stands
 
@@ -69,9 +71,10 @@ class TurnRun:
         """The reply, its usage and its calls, in one transaction."""
         self._count(reply.usage)
         with transaction.atomic():
-            self._fence(
+            self.keep(
                 PROGRESS + ", model_calls = %s, input_tokens = %s, output_tokens = %s", [self.model_calls, *self.tokens]
             )
+            self.write_ledger()
             message = hot.insert_reply(self.claim, self.place + 1, reply.text, reply.blocks)
             rows = [
                 ToolCall(
@@ -97,15 +100,18 @@ class TurnRun:
         if reply:
             self._count(reply.usage)
         with transaction.atomic():
-            rung, status = hot.lock_conversation(self.conversation.pk, tokens=(*self.tokens, self.context_tokens))
-            heard = self._leave(
+            rung, status = hot.lock_conversation(
+                self.conversation.pk, tokens=(self.tokens[0], self.tokens[1], self.context_tokens)
+            )
+            heard = self.leave(
                 "done",
                 "finished_at = glove_clock(0), attempts = 0, model_calls = %s, input_tokens = %s, output_tokens = %s",
                 [self.model_calls, *self.tokens],
                 returning="heard",
             )[0]
+            self.write_ledger()
             if reply and not is_blank(reply.text):
-                hot.insert_reply(self.claim, self.place + 1, reply.text, reply.blocks)
+                hot.insert_reply(self.claim, self.place + 1, _shown(reply), reply.blocks)
             if rung > heard and status == Conversation.Status.OPEN:
                 start_next(self.conversation.pk)
 
@@ -114,11 +120,12 @@ class TurnRun:
         self._count(reply.usage)
         with transaction.atomic():
             hot.lock_conversation(self.conversation.pk)
-            place = self._fence(
+            place = self.keep(
                 PROGRESS + ", compactions = compactions + 1, model_calls = %s, input_tokens = %s, output_tokens = %s",
                 [self.model_calls, *self.tokens],
                 returning=hot.LAST_PLACE,
             )[0]
+            self.write_ledger()
             Message.objects.create(
                 conversation=self.conversation,
                 place=place + 1,
@@ -136,14 +143,22 @@ class TurnRun:
     def begin(self, call: Call, gate: str | None) -> bool:
         """pending -> running, or -> denied where a gated call has no grant."""
         with transaction.atomic():
-            self._fence()
+            self.keep()
             return self._begin(call, gate)
 
     def settle(self, call: Call, status: str, result: str) -> None:
         """running -> done, failed or unknown. Its state stops a late write too, not only the token."""
-        with transaction.atomic():
-            self._fence(PROGRESS if status != "unknown" else "")
-            self._move(call, "running", status, result)
+        try:
+            with transaction.atomic():
+                self.keep(PROGRESS if status != "unknown" else "")
+                self._move(call, "running", status, result)
+        except Fenced:
+            self.late(call, status, result)
+            raise
+
+    def late(self, call: Call, status: str, result: str) -> None:
+        """See agents.services.doubts: kept on the call, and sent once as mail."""
+        doubts.record_late(call.id, status, result)
 
     def run_atomic(self, call: Call, gate: str | None, work: Callable[[], str]) -> None:
         """Effect and journal in one transaction of at most 5 s; where it fails nothing of it stands but the failed call."""
@@ -151,7 +166,7 @@ class TurnRun:
             with transaction.atomic():
                 # The lock order begins at the mailbox, which the tool may need.
                 list(Mailbox.objects.select_for_update(no_key=True).filter(pk=self.conversation.mailbox_id))
-                self._fence(PROGRESS)
+                self.keep(PROGRESS)
                 if not self._begin(call, gate):
                     return
                 if connection.vendor == "postgresql":
@@ -165,62 +180,45 @@ class TurnRun:
                 raise
             call.status, call.result = "pending", ""
             with transaction.atomic():
-                self._fence()
+                self.keep()
                 self._move(call, "pending", "running", "")
-                self._move(call, "running", "failed", clean(error_text(error), limit=MAX_RESULT_BYTES))
+                self._move(call, "running", "failed", error_text(error))
 
     def context(self, call: Call) -> ToolContext:
         """The key is the call's row: the same whenever it runs again."""
         return ToolContext(f"call-{call.id}", self.store.identifier, str(self.conversation.pk), self.store)
+
+    def check_budget(self) -> None:
+        """See agents.services.budgets."""
+        budgets.check(self.conversation, self.limits)
+
+    def note_model_call(self, purpose: str, seconds: float, outcome: Reply | ModelError) -> None:
+        """A row of the ledger, written with the next transaction of this run."""
+        self.ledger.append(
+            ledger.entry(self.claim, self.conversation, purpose, seconds, outcome, attempt=self.claim.backoffs + 1)
+        )
 
     def pause_connection(self) -> None:
         """With a pool, the connection serves others while the model thinks."""
         if not connection.in_atomic_block and connection.vendor == "postgresql":
             connection.close()
 
-    # --- Leaving
-
-    def hand_back(self) -> None:
-        """running -> queued, at once and without counting an attempt: another worker goes on."""
-        self._leave("queued", "reason = 'handed_back', rung_at = NULL, not_before = glove_clock(0)")
-
-    def put_off(self, fault: PutOff) -> float | None:
-        """running -> queued until the fault may have passed; returns the seconds. After `give_up_s` of nothing else the turn
-        fails, and None is returned."""
-        tired = self._fence(
-            ", troubled_at = COALESCE(troubled_at, glove_clock(0))",
-            returning=f"troubled_at < glove_clock({-float(self.limits.give_up_s)})",
-        )[0]
-        if tired:
-            self.fail(fault.reason, str(fault))
-            return None
-        wait = min(self.limits.backoff_s * 2 ** min(self.claim.backoffs, 30), self.limits.backoff_max_s)
-        if fault.seconds is not None:
-            wait = max(fault.seconds, 0.0)
-        self._leave(
-            "queued",
-            "reason = %s, error = %s, rung_at = NULL, not_before = glove_clock(%s), input_tokens = %s, output_tokens = %s,"
-            " backoffs = CASE WHEN backoffs < 1000 THEN backoffs + 1 ELSE backoffs END",
-            [fault.reason, clean(str(fault), limit=2000), wait, *self.tokens],
-        )
-        return wait
-
-    def fail(self, reason: str, error: str) -> None:
-        """running -> failed; open calls are aborted or unknown, in the same transaction."""
-        if not end_turn(self.conversation.pk, self.claim.turn, "failed", reason, error, token=self.claim.token):
-            raise Fenced
-
     # --- Inside
 
-    def _fence(self, also: str = "", values: Any = (), *, returning: str = "id") -> Any:
+    def keep(self, also: str = "", values: Any = (), *, returning: str = "id") -> Any:
         """Keep the turn: renew its lease, and whatever else."""
         sets, lease = hot.RENEW + also, self.limits.lease_s
         return hot.fence(self.claim.turn, self.claim.token, sets, [lease, *values], returning=returning)
 
-    def _leave(self, status: str, also: str, values: Any = (), *, returning: str = "id") -> Any:
+    def leave(self, status: str, also: str, values: Any = (), *, returning: str = "id") -> Any:
         """Move out of running, which clears the token."""
         sets = "status = %s, token = NULL, lease_until = NULL, " + also
         return hot.fence(self.claim.turn, self.claim.token, sets, [status, *values], returning=returning)
+
+    def write_ledger(self) -> None:
+        if self.ledger:
+            ledger.write(self.ledger)
+            self.ledger = []
 
     def _count(self, usage: Usage) -> None:
         self.model_calls += 1
@@ -238,12 +236,19 @@ class TurnRun:
         return True
 
     def _move(self, call: Call, before: str, after: str, result: str) -> None:
-        stamp = {"started_at": clock()} if after == "running" else {"finished_at": clock(), "result": result}
+        stamp: dict[str, Any] = (
+            {"started_at": clock()} if after == "running" else {"finished_at": clock(), "result": result}
+        )
         if not ToolCall.objects.filter(pk=call.id, status=before).update(status=after, **stamp):
             raise Fenced
         call.status, call.result = after, result
 
 
-def _was_too_slow(error: DatabaseError) -> bool:
+def _shown(reply: Reply) -> str:
+    """What a person reads of the last reply: one that was cut at its length limit says so."""
+    return reply.text + CUT if reply.stop_reason == "max_tokens" else reply.text
+
+
+def _was_too_slow(error: Exception) -> bool:
     """Whether the statement ran into the bound of an atomic tool, rather than the database being away."""
     return getattr(error.__cause__, "sqlstate", None) == "57014"

@@ -10,7 +10,7 @@ from agents import bell, loop, registry, stopping
 from agents.errors import Fenced, HandBack, PutOff, TurnFailed, UnknownAgent
 from agents.limits import Limits
 from agents.models import Conversation, ToolCall, Turn
-from agents.services import hot, leases
+from agents.services import hot, leases, leaving
 from agents.services.endings import end_turn
 from agents.services.journal import INFRASTRUCTURE, TurnRun
 from inbox.clock import clock, now
@@ -75,7 +75,7 @@ def _claim(turn_id: int) -> TurnRun | None:
         end_turn(claim.conversation, turn_id, "failed", "unknown_agent", gone, token=claim.token)
         return None
     if claim.attempts >= run.limits.attempts:
-        run.fail("attempts", f"The worker was lost {claim.attempts} times while it ran this turn.")
+        leaving.fail(run, "attempts", f"The worker was lost {claim.attempts} times while it ran this turn.")
         log.error("Turn %s failed: its worker was lost %s times", turn_id, claim.attempts)
         return None
     return run
@@ -92,26 +92,26 @@ def _run(run: TurnRun) -> str:
         loop.run_turn(run)
         return "done"
     except HandBack:
-        run.hand_back()
+        leaving.hand_back(run)
         return "handed_back"
     except PutOff as fault:
-        wait = run.put_off(fault)
+        wait = leaving.put_off(run, fault)
         if wait is None:
             return "failed"
         if wait <= LONGEST_COUNTDOWN_S:  # a longer one is the sweep's: the broker would hold it in a worker's memory
             bell.ring(run.claim.turn, countdown=wait)
         return "put_off"
     except TurnFailed as error:
-        run.fail(error.reason, str(error))
+        leaving.fail(run, error.reason, str(error))
         return "failed"
     except Fenced:
         raise
     except INFRASTRUCTURE as error:
         log.warning("Turn %s: the database failed", run.claim.turn, exc_info=True)
         connection.close()
-        run.put_off(PutOff("database", f"{type(error).__name__}: {error}"))
+        leaving.put_off(run, PutOff("database", f"{type(error).__name__}: {error}"))
         return "put_off"
     except Exception as error:
         log.exception("Turn %s failed", run.claim.turn)
-        run.fail("error", f"{type(error).__name__}: {error}")
+        leaving.fail(run, "error", f"{type(error).__name__}: {error}")
         return "failed"

@@ -60,6 +60,8 @@ def _ring_reader(reader: int, ids: list[int]) -> int:
         with transaction.atomic():
             opened = Conversation.objects.filter(pk=reader, status=Conversation.Status.OPEN).update(rung=F("rung") + 1)
             if not opened:
+                # Closed meanwhile, or before this mail was dropped for it: the mailbox's next reader has it.
+                items.release(reader)
                 return 0
             start_next(reader)
             rung = items.mark_rung(ids, reader)

@@ -4,20 +4,23 @@ A step (a reply and the results of its calls) is appended when its calls have ru
 what survives a crash in the middle of one is the business of the models (services/journal.py)."""
 
 import itertools
+import logging
 from collections.abc import Callable
 from typing import Any
 
 from agents import limits
-from agents.adapters.base import Reply, Usage
+from agents.adapters.base import ModelError, Reply, Usage
 from agents.declare import Agent, ToolContext
 from agents.entries import Call, Entry, History
 from agents.frames import draw_nonce, frame
-from agents.loop import error_text, run_turn
+from agents.invoke import error_text
+from agents.loop import run_turn
 from agents.stores.base import StoreAdapter
 from agents.stores.summary import summary_text
 from agents.toolbox import tools_for
-from inbox.text import MAX_RESULT_BYTES, check, clean, is_blank
+from inbox.text import check, is_blank
 
+log = logging.getLogger(__name__)
 REFUSED = "Refused: {tool} needs a permission, and there is none for these arguments."
 
 
@@ -117,12 +120,22 @@ class StoreRun:
             with self.store.atomic():
                 self.settle(call, "done", work())
         except Exception as error:
-            self.settle(call, "failed", clean(error_text(error), limit=MAX_RESULT_BYTES))
+            self.settle(call, "failed", error_text(error))
 
     def context(self, call: Call) -> ToolContext:
         """The key names the turn and the call."""
         name = self.store.identifier
         return ToolContext(f"{name}-{call.id}", name, name, self.store)
+
+    def late(self, call: Call, status: str, result: str) -> None:
+        """Logged: a store has no mail of its own making."""
+        log.warning("The tool %s answered after its timeout: %s", call.name, status)
+
+    def check_budget(self) -> None:
+        """A store keeps no days; its caller decides what to spend."""
+
+    def note_model_call(self, purpose: str, seconds: float, outcome: Reply | ModelError) -> None:
+        """Tokens are counted on the store; there is no ledger."""
 
     def pause_connection(self) -> None:
         """Nothing to give back."""

@@ -79,6 +79,7 @@ def drop(
     via: str,
     user: Any = None,
     wakes: bool = True,
+    origin: int | None = None,
     reserved: bool = False,
 ) -> Item:
     """Mail that nobody asked for: born resolved. With `wakes` false it waits for the mailbox's next turn."""
@@ -96,6 +97,7 @@ def drop(
             asked=False,
             wakes=wakes,
             rung=not wakes,
+            origin=origin,
             resolved_at=clock(),
             resolved_by=by,
             resolver=user,
@@ -169,7 +171,9 @@ def expire_due(limit: int = 200) -> int:
         ids = sorted(due.values_list("pk", flat=True)[:limit])
         if not ids:
             return 0
-        rows = Item.objects.select_for_update(no_key=True, skip_locked=connection.features.has_select_for_update_skip_locked)
+        rows = Item.objects.select_for_update(
+            no_key=True, skip_locked=connection.features.has_select_for_update_skip_locked
+        )
         rows = rows.filter(pk__in=ids, status=Status.PENDING).order_by("pk")
         locked = list(rows.values_list("pk", "mailbox_id"))
         moved = Item.objects.filter(pk__in=[pk for pk, _ in locked], status=Status.PENDING).update(
