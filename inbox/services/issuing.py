@@ -1,0 +1,60 @@
+"""What staff do to keys and schedules, with a log entry each."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.contrib.admin.models import ADDITION, CHANGE, LogEntry
+from django.contrib.contenttypes.models import ContentType
+from django.db import models, transaction
+
+from inbox.errors import NotAllowed
+from inbox.models import ApiKey, Mailbox
+from inbox.services import keys
+
+
+def issue_key_as(
+    user: Any, name: str, *, owner: Any, scopes: Iterable[str] = (), peer: Mailbox | None = None
+) -> tuple[ApiKey, str]:
+    """A key for `owner`, and its plaintext, which is kept nowhere. Nobody gives away more than she has: the owner is herself,
+    or one whose permissions and groups are all hers. Raises NotAllowed, BadScope, and the errors of the name."""
+    if not user.has_perm("inbox.add_apikey"):
+        raise NotAllowed("You need the permission inbox.add_apikey to issue keys.")
+    if not may_issue_for(user, owner):
+        raise NotAllowed(f"{owner.get_username()} may do things that you may not; have somebody issue this key who may.")
+    with transaction.atomic():
+        key, plaintext = keys.create_key(owner, name, scopes, peer=peer)
+        log(user, key, ADDITION, f"Issued for {owner.get_username()}.")
+    return key, plaintext
+
+
+def may_issue_for(user: Any, owner: Any) -> bool:
+    """Whether a key of this owner lets its holder do nothing that the user may not do."""
+    if user.is_superuser or user.pk == owner.pk:
+        return True
+    if owner.is_superuser or not owner.is_active:
+        return False
+    groups = set(owner.groups.values_list("pk", flat=True))
+    hers = set(user.groups.values_list("pk", flat=True))
+    return owner.get_all_permissions() <= user.get_all_permissions() and groups <= hers
+
+
+def revoke_key_as(user: Any, key: ApiKey) -> bool:
+    """Kill a key; false where it was dead already. Raises NotAllowed."""
+    if not user.has_perm("inbox.change_apikey"):
+        raise NotAllowed("You need the permission inbox.change_apikey to revoke keys.")
+    with transaction.atomic():
+        if revoked := keys.revoke_key(key.pk):
+            log(user, key, CHANGE, "Revoked.")
+    return revoked
+
+
+def log(user: Any, row: models.Model, flag: int, message: str) -> None:
+    """The admin's log entry of an act."""
+    LogEntry.objects.create(
+        user_id=user.pk,
+        content_type=ContentType.objects.get_for_model(row),
+        object_id=str(row.pk),
+        object_repr=str(row)[:200],
+        action_flag=flag,
+        change_message=message,
+    )
