@@ -42,7 +42,7 @@ MIDDLEWARE = [
     "inbox.http.middleware.SafetyMiddleware",
     "glove_site.health.HealthMiddleware",
     "django.middleware.security.SecurityMiddleware",
-    "glove_site.static.StaticFiles",
+    "glove_site.static_files.StaticFiles",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
