@@ -32,7 +32,7 @@ format: $(VENV)/.dev
 lint: $(VENV)/.dev
 	@$(BIN)/ruff check --quiet --output-format concise .
 	@$(BIN)/ruff format --check --quiet . || { $(BIN)/ruff format --diff . ; exit 1; }
-	@$(BIN)/djlint --check --quiet --allow-empty-input .
+	@$(BIN)/djlint --check --quiet --allow-empty-input . || { $(BIN)/djlint --check . ; exit 1; }
 	@$(BIN)/djlint --lint --quiet --allow-empty-input .
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/mypy $(wildcard $(SOURCES) mesh)
