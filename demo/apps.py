@@ -1,3 +1,5 @@
+import os
+
 from django.apps import AppConfig
 
 
@@ -5,3 +7,17 @@ class DemoConfig(AppConfig):
     """A coffee shop's concierge."""
 
     name = "demo"
+
+    def serve_notes(self) -> list[str]:
+        """What `manage.py serve` says about the demo when it listens."""
+        from django.contrib.auth import get_user_model
+
+        from demo import people, stock
+
+        names = [person.name for person in people.PEOPLE]
+        if not get_user_model().objects.filter(username__in=names).exists():
+            return ["The demo has no users yet: manage.py demo"]
+        return [
+            f"Sign in as {', '.join(names)}. New passwords: manage.py demo --reset-passwords",
+            f"The stock file is {os.path.relpath(stock.path())}.",
+        ]
