@@ -5,6 +5,7 @@ import secrets
 import types
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -116,7 +117,9 @@ def _show(
 
 def _around(request: HttpRequest, site: Any, item: Item) -> dict[str, Any]:
     seen = access.visible_items(request.user).filter(mailbox_id=item.mailbox_id).exclude(pk=item.pk)
-    found = seen.order_by("-pk").only("pk", "tag", "request", "status", "outcome", "created_at", "blocking")[: OTHERS + 1]
+    found = seen.order_by("-pk").only("pk", "tag", "request", "status", "outcome", "created_at", "blocking")[
+        : OTHERS + 1
+    ]
     return {
         **site.each_context(request),
         "title": f"Request {item.pk}",
@@ -166,7 +169,7 @@ def _show_link(request: HttpRequest, site: Any, item: Item) -> HttpResponse:
         "title": f"A link that answers request {item.pk}",
         "item": item,
         "link": link,
-        "address": request.build_absolute_uri(f"/r/{token}"),
+        "address": settings.PUBLIC_URL + reverse("resolve_link", args=[token]),
         "url": _url(item, request),
     }
     return TemplateResponse(request, "admin/inbox/item/link.html", context)

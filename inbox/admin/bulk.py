@@ -32,7 +32,11 @@ def _ids(form: Any) -> list[int]:
 
 
 def _too_many(ids: list[int]) -> str:
-    return f"You selected {len(ids)} requests; {desk.MAX_AT_ONCE} can be answered at once." if len(ids) > desk.MAX_AT_ONCE else ""
+    return (
+        f"You selected {len(ids)} requests; {desk.MAX_AT_ONCE} can be answered at once."
+        if len(ids) > desk.MAX_AT_ONCE
+        else ""
+    )
 
 
 def _seen(request: HttpRequest, ids: list[int]) -> list[Item]:
@@ -47,7 +51,9 @@ def _context(request: HttpRequest, site: Any, title: str) -> dict[str, Any]:
     return {**site.each_context(request), "title": title, "queue_url": queue, "query": query}
 
 
-def _ask(request: HttpRequest, site: Any, ids: list[int], *, typed: str = "", error: str = "", status: int = 200) -> HttpResponse:
+def _ask(
+    request: HttpRequest, site: Any, ids: list[int], *, typed: str = "", error: str = "", status: int = 200
+) -> HttpResponse:
     items = _seen(request, ids)
     open_items = [item for item in items if item.status == Item.Status.PENDING]
     context = {

@@ -24,5 +24,12 @@ def confirm(
         return HttpResponseRedirect(back)
     if request.method not in ("GET", "HEAD"):
         return HttpResponseNotAllowed(["GET", "HEAD", "POST"])
-    context = {**site.each_context(request), "title": title, "question": question, "button": button, "back": back, "field": field}
+    context = {
+        **site.each_context(request),
+        "title": title,
+        "question": question,
+        "button": button,
+        "back": back,
+        "field": field,
+    }
     return TemplateResponse(request, "admin/inbox/confirm.html", context)

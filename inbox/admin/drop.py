@@ -19,7 +19,9 @@ class DropForm(forms.Form):
     """What is told, to whom."""
 
     mailbox = forms.CharField(max_length=200, help_text="The agent's address, such as concierge/ada.")
-    tag = forms.RegexField(f"^{tags.TAG}\\Z", max_length=120, initial="note", help_text="What it is about: note, stock:beans")
+    tag = forms.RegexField(
+        f"^{tags.TAG}\\Z", max_length=120, initial="note", help_text="What it is about: note, stock:beans"
+    )
     request = forms.CharField(
         label="Subject", max_length=1000, help_text="What the agent sees as the occasion.", initial="Told by staff"
     )
@@ -28,7 +30,9 @@ class DropForm(forms.Form):
 
 def page(request: HttpRequest, site: Any) -> HttpResponse:
     """GET shows the form; POST drops the mail."""
-    form = DropForm(request.POST if request.method == "POST" else None, initial={"mailbox": request.GET.get("mailbox", "")})
+    form = DropForm(
+        request.POST if request.method == "POST" else None, initial={"mailbox": request.GET.get("mailbox", "")}
+    )
     if request.method == "POST" and form.is_valid():
         told = {**form.cleaned_data, "response": lines(form.cleaned_data["response"])}
         try:
@@ -36,7 +40,9 @@ def page(request: HttpRequest, site: Any) -> HttpResponse:
         except InboxError as error:
             form.add_error(None, str(error))
         else:
-            messages.success(request, f"Told {told['mailbox']}. The agent reads it on its next turn, which is being woken.")
+            messages.success(
+                request, f"Told {told['mailbox']}. The agent reads it on its next turn, which is being woken."
+            )
             seen = access.is_desk(request.user) and access.may_see(request.user, item)
             target = reverse("admin:inbox_item_change", args=[item.pk]) if seen else reverse("admin:inbox_item_drop")
             return HttpResponseRedirect(target)

@@ -66,7 +66,9 @@ class ItemAdmin(ReadOnlyAdmin):
         self.require_desk(request)
         return require_safe(queue.page)(request, self.admin_site)
 
-    def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> HttpResponse:
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
         item = self.row_or_404(request, object_id)
         return require_http_methods(["GET", "HEAD", "POST"])(answer.page)(request, self.admin_site, item)
 

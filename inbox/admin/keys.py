@@ -61,7 +61,10 @@ class KeyForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         """One living key of a name: a form that is sent twice makes one key."""
         data = super().clean() or {}
-        if "owner" in data and ApiKey.objects.filter(user=data["owner"], name=data.get("name"), revoked_at=None).exists():
+        if (
+            "owner" in data
+            and ApiKey.objects.filter(user=data["owner"], name=data.get("name"), revoked_at=None).exists()
+        ):
             raise forms.ValidationError("This user has a key of this name. Revoke it first, or choose another name.")
         return data
 
@@ -114,7 +117,12 @@ class ApiKeyAdmin(ReadOnlyAdmin):
         if request.method not in ("GET", "HEAD", "POST"):
             return HttpResponseNotAllowed(["GET", "HEAD", "POST"])
         form = KeyForm(request.user, request.POST if request.method == "POST" else None)
-        context = {**self.admin_site.each_context(request), "opts": self.opts, "title": "Issue an API key", "form": form}
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": "Issue an API key",
+            "form": form,
+        }
         if form.is_bound and form.is_valid():
             try:
                 key, plaintext = issuing.issue_key_as(request.user, **form.cleaned_data)

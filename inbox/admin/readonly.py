@@ -38,6 +38,7 @@ class ReadOnlyAdmin(admin.ModelAdmin):
     list_per_page = 50
     list_max_show_all = 0
     actions = None
+    show_facets = admin.ShowFacets.NEVER
     ordering = ["-pk"]
     sortable_by: Any = ()
     search_help_text = "Words that one of its names holds."
@@ -89,7 +90,9 @@ class ReadOnlyAdmin(admin.ModelAdmin):
             return HttpResponseNotAllowed(SAFE)
         return super().changelist_view(request, {"exports": bool(self.export_columns), **(extra_context or {})})
 
-    def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> HttpResponse:
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
         if request.method not in SAFE:
             return HttpResponseNotAllowed(SAFE)
         row = self.row_or_404(request, object_id)
@@ -131,4 +134,6 @@ class ReadOnlyAdmin(admin.ModelAdmin):
         """All rows that this person sees, as CSV or JSON."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        return exports.stream(request, self.get_queryset(request), self.export_columns, str(self.opts.verbose_name_plural))
+        return exports.stream(
+            request, self.get_queryset(request), self.export_columns, str(self.opts.verbose_name_plural)
+        )

@@ -27,7 +27,10 @@ class TagGroupForm(forms.ModelForm):
         help_text="None ticked: nobody but superusers can answer these tags.",
     )
     sample = forms.RegexField(
-        f"^{tags.TAG}\\Z", required=False, max_length=120, help_text="A tag such as approval:refund. Trying changes nothing."
+        f"^{tags.TAG}\\Z",
+        required=False,
+        max_length=120,
+        help_text="A tag such as approval:refund. Trying changes nothing.",
     )
 
     class Meta:

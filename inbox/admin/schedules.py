@@ -16,15 +16,21 @@ from django_celery_beat import models as beat
 
 from inbox import declare, instants
 from inbox.admin.confirm import confirm
-from inbox.admin.readonly import ReadOnlyAdmin
 from inbox.admin.reader import Link, Panel
+from inbox.admin.readonly import ReadOnlyAdmin
 from inbox.errors import InboxError
 from inbox.models import DeclaredSchedule, ResolverRun
 from inbox.services import rescheduling
 from inbox.templatetags.desk import inline
 
 # The package's own pages start any task with any arguments, and need inline scripts, which no page here may have.
-for _model in (beat.PeriodicTask, beat.IntervalSchedule, beat.CrontabSchedule, beat.SolarSchedule, beat.ClockedSchedule):
+for _model in (
+    beat.PeriodicTask,
+    beat.IntervalSchedule,
+    beat.CrontabSchedule,
+    beat.SolarSchedule,
+    beat.ClockedSchedule,
+):
     if admin.site.is_registered(_model):
         admin.site.unregister(_model)
 
@@ -149,8 +155,14 @@ class DeclaredScheduleAdmin(ReadOnlyAdmin):
 
         def act() -> str:
             if running:
-                return f"{row.name} is paused." if rescheduling.pause_as(request.user, row) else f"{row.name} was paused already."
-            return f"{row.name} runs again." if rescheduling.resume_as(request.user, row) else f"{row.name} runs already."
+                return (
+                    f"{row.name} is paused."
+                    if rescheduling.pause_as(request.user, row)
+                    else f"{row.name} was paused already."
+                )
+            return (
+                f"{row.name} runs again." if rescheduling.resume_as(request.user, row) else f"{row.name} runs already."
+            )
 
         return confirm(
             request, self.admin_site, act=act,

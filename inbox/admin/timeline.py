@@ -72,7 +72,8 @@ def _notices(item: Item) -> list[Event]:
     return [
         Event(
             row.sent_at or row.created_at,
-            f"{words[Notification.Status(row.status)]} ({row.notifier})" + (f" to {row.recipients}" if row.recipients else ""),
+            f"{words[Notification.Status(row.status)]} ({row.notifier})"
+            + (f" to {row.recipients}" if row.recipients else ""),
             trouble=row.error,
         )
         for row in Notification.objects.filter(item=item)

@@ -27,7 +27,9 @@ def item_link(user: Any, item: Item) -> SafeString | str:
     """A request's number, as a link for whoever may open it."""
     if not access.is_desk(user):
         return str(item.pk)
-    return format_html('<a href="{}">request {}</a>, {}', reverse("admin:inbox_item_change", args=[item.pk]), item.pk, item.tag)
+    return format_html(
+        '<a href="{}">request {}</a>, {}', reverse("admin:inbox_item_change", args=[item.pk]), item.pk, item.tag
+    )
 
 
 @admin.register(Mailbox)

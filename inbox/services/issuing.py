@@ -20,7 +20,9 @@ def issue_key_as(
     if not user.has_perm("inbox.add_apikey"):
         raise NotAllowed("You need the permission inbox.add_apikey to issue keys.")
     if not may_issue_for(user, owner):
-        raise NotAllowed(f"{owner.get_username()} may do things that you may not; have somebody issue this key who may.")
+        raise NotAllowed(
+            f"{owner.get_username()} may do things that you may not; have somebody issue this key who may."
+        )
     with transaction.atomic():
         key, plaintext = keys.create_key(owner, name, scopes, peer=peer)
         log(user, key, ADDITION, f"Issued for {owner.get_username()}.")

@@ -55,7 +55,9 @@ class Trial(NamedTuple):
     more_people: bool
 
 
-def try_tag_group(sample: str, pattern: str, groups: Iterable[Group], *, pk: int | None = None, shown: int = 20) -> Trial:
+def try_tag_group(
+    sample: str, pattern: str, groups: Iterable[Group], *, pk: int | None = None, shown: int = 20
+) -> Trial:
     """Who would answer the sample tag if the row `pk` (or a new one) were so. Changes nothing. Raises BadTag."""
     tags.check_tag(sample)
     tags.check_pattern(pattern)

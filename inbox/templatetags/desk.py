@@ -111,7 +111,9 @@ def _note(hidden: int) -> SafeString | str:
     if not hidden:
         return ""
     words = "1 hidden character is" if hidden == 1 else f"{hidden} hidden characters are"
-    return format_html('<p class="hidden-note">{} written out below, like <span class="mark">&lt;U+200B&gt;</span>.</p>', words)
+    return format_html(
+        '<p class="hidden-note">{} written out below, like <span class="mark">&lt;U+200B&gt;</span>.</p>', words
+    )
 
 
 def _badge(hidden: int) -> SafeString | str:

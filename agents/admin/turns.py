@@ -1,0 +1,105 @@
+"""Turns: their steps, what they used, and what went wrong."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from agents import access
+from agents.admin import talk
+from agents.admin.filters import TurnAgentFilter
+from agents.models import Turn
+from inbox.admin.reader import Link, Panel
+from inbox.admin.readonly import ReadOnlyAdmin
+from inbox.templatetags.desk import inline
+
+OPEN = (Turn.Status.QUEUED, Turn.Status.RUNNING, Turn.Status.WAITING)
+
+
+@admin.register(Turn)
+class TurnAdmin(ReadOnlyAdmin):
+    """Runs of the agent loop."""
+
+    list_display = ["number", "conversation", "status", "why", "model_calls", "tokens", "created_at", "finished_at"]
+    list_filter = ["status", TurnAgentFilter]
+    list_select_related = ["conversation"]
+    export_columns = {
+        "id": lambda row: row.pk,
+        "conversation": lambda row: row.conversation_id,
+        "status": lambda row: row.status,
+        "reason": lambda row: row.reason,
+        "error": lambda row: row.error,
+        "attempts": lambda row: row.attempts,
+        "model_calls": lambda row: row.model_calls,
+        "input_tokens": lambda row: row.input_tokens,
+        "output_tokens": lambda row: row.output_tokens,
+        "created_at": lambda row: row.created_at,
+        "started_at": lambda row: row.started_at,
+        "finished_at": lambda row: row.finished_at,
+    }
+
+    @admin.display(description="Turn")
+    def number(self, row: Turn) -> str:
+        return str(row.pk)
+
+    @admin.display(description="Reason")
+    def why(self, row: Turn) -> SafeString:
+        return inline(row.reason or row.error[:80] or "–")
+
+    @admin.display(description="Tokens in and out")
+    def tokens(self, row: Turn) -> str:
+        return f"{row.input_tokens:,} / {row.output_tokens:,}"
+
+    def visible(self, user: Any) -> QuerySet[Turn]:
+        return Turn.objects.filter(conversation__in=access.visible_conversations(user)).select_related(
+            "conversation__mailbox"
+        )
+
+    def facts(self, user: Any, row: Turn) -> list[tuple[str, Any]]:
+        return [
+            ("State", row.status),
+            ("Reason", row.reason),
+            ("Conversation", self._conversation(user, row)),
+            ("Queued", row.created_at),
+            ("Began", row.started_at),
+            ("Ended", row.finished_at),
+            ("Not before", row.not_before if row.status == Turn.Status.QUEUED else None),
+            ("Model calls", row.model_calls),
+            ("Tokens in", f"{row.input_tokens:,}"),
+            ("Tokens out", f"{row.output_tokens:,}"),
+            ("Compactions", row.compactions),
+            ("Lapsed leases since progress", row.attempts),
+            ("Faults of the model in a row", row.backoffs),
+        ]
+
+    def _conversation(self, user: Any, row: Turn) -> Any:
+        name = talk.conversation_name(row.conversation)
+        if not user.has_perm("agents.view_conversation"):
+            return name
+        return format_html(
+            '<a href="{}">{}</a>', reverse("admin:agents_conversation_change", args=[row.conversation_id]), name
+        )
+
+    def panels(self, user: Any, row: Turn) -> list[Panel]:
+        messages = talk.messages_of(row.conversation).filter(turn=row).order_by("place")
+        steps = {"parts": talk.said(messages, agent=row.conversation.agent)}
+        trouble = [Panel("What went wrong", "admin/inbox/error.html", {"error": row.error})] if row.error else []
+        return [*trouble, Panel("Its steps", "admin/agents/steps.html", steps)]
+
+    def acts(self, request: HttpRequest, row: Turn) -> list[Link]:
+        if not access.may_write(request.user, row.conversation) or not request.user.has_perm(
+            "agents.view_conversation"
+        ):
+            return []
+        newest = (
+            Turn.objects.filter(conversation=row.conversation_id).order_by("-pk").values_list("pk", flat=True).first()
+        )
+        if row.status in OPEN:
+            return [Link("Stop it…", reverse("admin:agents_conversation_cancel", args=[row.conversation_id]))]
+        if row.status in (Turn.Status.FAILED, Turn.Status.CANCELLED) and row.pk == newest:
+            return [Link("Try again…", reverse("admin:agents_conversation_retry", args=[row.conversation_id]))]
+        return []
