@@ -1,12 +1,14 @@
 """The turns' doorbell: "look at this turn now". The row is the truth; what is not rung is found by the sweep."""
 
 import threading
+from typing import Any
 
 from django.conf import settings
 
 from inbox import bell
 
 RUN_TURN = "agents.tasks.run_turn"
+WAKE_UNRUNG = "agents.tasks.wake_unrung"
 
 # Set by a worker that runs in this process. Without one, nobody would ever hear a bell that hangs in this process' memory.
 listened = False
@@ -25,6 +27,11 @@ def ring(turn_id: int, countdown: float = 0.0) -> bool:
         _rung += taken
         _failed += not taken
     return taken
+
+
+def ring_wakes(sender: Any = None, **kwargs: Any) -> bool:
+    """Ask a worker to wake whoever has unrung mail. Receiver of inbox.signals.many_ready; the sweep does it where this fails."""
+    return bell.ring(WAKE_UNRUNG, [])
 
 
 def counts() -> tuple[int, int]:

@@ -32,6 +32,7 @@ INSTALLED_APPS = [
     "ninja",
     "inbox",
     "agents",
+    "mesh",
     "glove_site",
     *(["demo"] if env.flag("GLOVE_DEMO", DEBUG) else []),
     *env.words("GLOVE_APPS"),
@@ -177,3 +178,7 @@ RING_AGAIN_S = env.seconds("GLOVE_RING_AGAIN_S", 60)  # a due turn that was rung
 LOGGING = logs.configuration(debug=DEBUG, level=os.environ.get("LOG_LEVEL", "INFO").upper())
 
 TESTING = "pytest" in sys.modules
+
+# --- The mesh
+MESH_TRANSPORTS = {"default": {"BACKEND": "mesh.transports.database.DatabaseTransport", "OPTIONS": {}}}
+MESH_LIMITS: dict[str, int] = {}  # overrides of mesh.limits.MeshLimits

@@ -9,6 +9,9 @@ class InboxError(Exception):
     slug = "inbox-error"
     status = 400
 
+    def remember(self) -> None:
+        """Writes what should outlive the refusal; called after the transaction that was refused is rolled back."""
+
     def __init__(self, message: str = "", **facts: Any) -> None:
         super().__init__(message or (type(self).__doc__ or "").strip())
         self.facts = facts

@@ -183,6 +183,8 @@ class TurnRun:
                 self.keep()
                 self._move(call, "pending", "running", "")
                 self._move(call, "running", "failed", error_text(error))
+                # What outlives the refusal, such as a notice to staff.
+                getattr(error, "remember", lambda: None)()
 
     def context(self, call: Call) -> ToolContext:
         """The key is the call's row: the same whenever it runs again."""

@@ -1,6 +1,7 @@
 """The moves of an item. Each is one transaction around one conditional update; its count says who won."""
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, NoReturn
 
 from django.conf import settings
@@ -12,9 +13,10 @@ from inbox.clock import clock, now
 from inbox.errors import AlreadyClosed, BadDeadline, ItemNotFound, TooManyOpenItems
 from inbox.models import EarlyAnswer, Item, Mailbox
 from inbox.services import notifications
-from inbox.signals import mailbox_ready
+from inbox.signals import mailbox_ready, many_ready
 
 MAX_DUE_S = 366 * 24 * 3600
+MAX_ANNOUNCED = 20
 EXPIRED_TEXT = "Nobody answered in time."
 
 Status, Outcome, Via = Item.Status, Item.Outcome, Item.Via
@@ -107,6 +109,27 @@ def drop(
         if wakes:
             announce([mailbox_id])
     return item
+
+
+def drop_to_all(mailboxes: Any, *, tag: str, request: str, response: str, by: str, via: str) -> list[tuple[int, int]]:
+    """The same letter for many, in one statement: born resolved, with a reserved tag. `mailboxes` is a queryset of (mailbox id,
+    agent): mail of a mailbox that no agent reads does not wake. Returns the pairs of item and mailbox ids."""
+    tags.check_tag(tag, reserved=True)
+    text.check(request, what="request")
+    text.check(response, what="response")
+    chosen, values = mailboxes.query.sql_with_params()
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f"WITH r(mailbox_id, agent) AS ({chosen}) INSERT INTO inbox_item (mailbox_id, tag, request, response, status,"
+                " outcome, blocking, asked, wakes, rung, created_at, resolved_at, resolved_by, resolved_via)"
+                " SELECT r.mailbox_id, %s, %s, %s, 'resolved', 'answered', false, false, r.agent <> '', r.agent = '',"
+                " glove_clock(0), glove_clock(0), %s, %s FROM r RETURNING id, mailbox_id",
+                [*values, tag, request, response, by[:200], via],
+            )
+            made = cursor.fetchall()
+        announce(mailbox for _, mailbox in made)
+    return made
 
 
 def resolve(item_id: int, response: str, *, by: str, via: str, user: Any = None) -> Item:
@@ -207,9 +230,14 @@ def mark_rung(ids: Iterable[int], reader: int) -> int:
 
 
 def announce(mailbox_ids: Iterable[int]) -> None:
-    """Tell whoever reads these mailboxes, once the answer is committed."""
-    for mailbox_id in sorted(set(mailbox_ids)):
-        transaction.on_commit(lambda pk=mailbox_id: mailbox_ready.send_robust(Item, mailbox_id=pk), robust=True)
+    """Tell whoever reads these mailboxes, once the answer is committed. Many at once are left to a worker: the caller has not
+    got the time to wake a thousand readers."""
+    mailboxes = sorted(set(mailbox_ids))
+    if len(mailboxes) > MAX_ANNOUNCED:
+        transaction.on_commit(lambda: many_ready.send_robust(Item), robust=True)
+        return
+    for mailbox_id in mailboxes:
+        transaction.on_commit(partial(mailbox_ready.send_robust, Item, mailbox_id=mailbox_id), robust=True)
 
 
 def _close(item_id: int, outcome: str, response: str, *, by: str, via: str, user: Any = None) -> Item:

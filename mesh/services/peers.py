@@ -1,0 +1,202 @@
+"""Who is on the mesh: joining by declaration, retiring, coming back; and whom a peer may see."""
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.contenttypes.models import ContentType
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models.functions import Lower
+
+from agents import registry
+from inbox.clock import clock
+from inbox.errors import NotAllowed
+from inbox.models import Mailbox
+from inbox.services.mailboxes import open_mailbox
+from inbox.text import check, marked
+from mesh.declare import DeclaredPeer, declared
+from mesh.errors import BadPeer, NotAPeer, UnknownPeer
+from mesh.models import Capability, Delivery, Peer, Subscription
+from mesh.services import locks, waits
+
+NAME_LENGTH = 100
+
+
+def sync() -> None:
+    """Make what the declarations say: fixed addresses, and peers for the mailboxes of agents that joined the mesh since."""
+    for one in declared.values():
+        _ensure(one)
+    on_mesh = [name for name, agent in registry.agents.items() if agent.mesh]
+    for mailbox in Mailbox.objects.filter(agent__in=on_mesh, peer=None):
+        join(mailbox)
+
+
+def join(
+    mailbox: Mailbox,
+    *,
+    description: str = "",
+    capabilities: Iterable[str] = (),
+    public: bool = False,
+    metadata: dict[str, Any] | None = None,
+) -> Peer:
+    """The mailbox's peer, made if there is none. Description and capabilities default to its agent's."""
+    agent = registry.agents.get(mailbox.agent)
+    with transaction.atomic():
+        peer, created = Peer.objects.get_or_create(
+            mailbox=mailbox,
+            defaults={
+                "description": description or (agent.description if agent else ""),
+                "public": public,
+                "metadata": metadata or {},
+            },
+        )
+        if created:
+            names = sorted(set(capabilities) or set(agent.capabilities if agent else ()))
+            Capability.objects.bulk_create(Capability(peer=peer, name=_name(name)) for name in names)
+    return peer
+
+
+def register_outside(
+    user: Any,
+    address: str,
+    *,
+    owner: Any = None,
+    description: str = "",
+    capabilities: Iterable[str] = (),
+    public: bool = False,
+) -> Peer:
+    """An outside peer: a mailbox that no agent of ours reads, for a key of its own."""
+    _require(user)
+    return join(
+        open_mailbox(address, agent="", owner=owner), description=description, capabilities=capabilities, public=public
+    )
+
+
+def peer_of(mailbox_id: int) -> Peer:
+    """The living peer of this mailbox. Raises NotAPeer."""
+    peer = Peer.objects.select_related("mailbox").filter(mailbox_id=mailbox_id, retired_at=None).first()
+    if peer is None:
+        raise NotAPeer
+    return peer
+
+
+def visible_to(peer: Peer) -> QuerySet[Peer]:
+    """Whom this peer sees and may write to: peers of the same owner, public ones without an owner, and whoever wrote to it."""
+    wrote = Delivery.objects.filter(recipient=peer, sender=OuterRef("pk"))
+    seen = Q(mailbox__owner=None, public=True) | Q(Exists(wrote))
+    if peer.mailbox.owner_id is not None:
+        seen |= Q(mailbox__owner=peer.mailbox.owner_id)
+    return Peer.objects.filter(seen, retired_at=None).exclude(pk=peer.pk).select_related("mailbox")
+
+
+def find_recipient(peer: Peer, name: str) -> Peer:
+    """The peer of this address among those that this one may write to. Raises UnknownPeer, which names near misses among them."""
+    seen = visible_to(peer)
+    found = seen.annotate(low=Lower("mailbox__address")).filter(low=name.strip().lower()).first()
+    if found is None:
+        for one in declared.values():  # declared since the last migrate
+            if (
+                one.address.lower() == name.strip().lower()
+                and not Peer.objects.filter(mailbox__address=one.address).exists()
+            ):
+                _ensure(one)
+                return find_recipient(peer, name)
+        near = difflib.get_close_matches(
+            name, list(seen.values_list("mailbox__address", flat=True)[:500]), n=3, cutoff=0.6
+        )
+        hint = (
+            f" Did you mean {' or '.join(near)}?"
+            if near
+            else " glove_mesh_list_agents shows those that you may write to."
+        )
+        raise UnknownPeer(f"There is no peer {marked(name[:200]).text!r} that you may write to.{hint}")
+    return found
+
+
+def retire(user: Any, peer_id: int) -> Peer:
+    """Take a peer off the mesh: nobody can write to it, and whoever waits for it is told. Its mailbox and mail stay."""
+    _require(user)
+    with transaction.atomic():
+        locks.alone()  # a send that is under way commits first, and its wait is found
+        if Peer.objects.filter(pk=peer_id, retired_at=None).update(retired_at=clock()):
+            _log(user, peer_id, "Retired.")
+            waits.recipient_is_gone(peer_id)
+    return _get(peer_id)
+
+
+def bring_back(user: Any, peer_id: int) -> Peer:
+    """Undo a retirement. Waits that it ended stay ended."""
+    _require(user)
+    with transaction.atomic():
+        if Peer.objects.filter(pk=peer_id).exclude(retired_at=None).update(retired_at=None):
+            _log(user, peer_id, "Brought back.")
+    return _get(peer_id)
+
+
+def subscribe(user: Any, peer_id: int, topic: str) -> Subscription:
+    """Have the peer get this topic's broadcasts; again changes nothing."""
+    _require(user)
+    row, created = Subscription.objects.get_or_create(peer=_get(peer_id), topic=_name(topic))
+    if created:
+        _log(user, peer_id, f"Subscribed to {topic}.")
+    return row
+
+
+def unsubscribe(user: Any, peer_id: int, topic: str) -> None:
+    """Undo it, also where it was declared."""
+    _require(user)
+    if Subscription.objects.filter(peer_id=peer_id, topic=topic).delete()[0]:
+        _log(user, peer_id, f"Unsubscribed from {topic}.")
+
+
+def _ensure(one: DeclaredPeer) -> None:
+    agent = registry.agents.get(one.agent)
+    if one.agent and agent is None:
+        raise BadPeer(f"The peer {one.address} names the agent {one.agent!r}, which is not declared.")
+    with transaction.atomic():
+        known = Peer.objects.filter(mailbox__address=one.address).exists()
+        peer = join(
+            open_mailbox(one.address, agent=one.agent),
+            description=one.description,
+            capabilities=one.capabilities,
+            public=one.public,
+            metadata=one.metadata,
+        )
+        if not known:  # topics are declared once; what staff change later stays
+            Peer.objects.filter(pk=peer.pk).update(public=one.public)
+            Subscription.objects.bulk_create(
+                [
+                    Subscription(peer=peer, topic=_name(topic), source=Subscription.Source.DECLARED)
+                    for topic in one.topics
+                ],
+                ignore_conflicts=True,
+            )
+
+
+def _name(name: str) -> str:
+    return check(name, what="name", limit=NAME_LENGTH)
+
+
+def _get(peer_id: int) -> Peer:
+    peer = Peer.objects.select_related("mailbox").filter(pk=peer_id).first()
+    if peer is None:
+        raise UnknownPeer("There is no such peer.")
+    return peer
+
+
+def _require(user: Any) -> None:
+    if not user.has_perm("mesh.manage_mesh"):
+        raise NotAllowed("You need the permission mesh.manage_mesh for this.")
+
+
+def _log(user: Any, peer_id: int, message: str) -> None:
+    LogEntry.objects.create(
+        user_id=user.pk,
+        content_type=ContentType.objects.get_for_model(Peer),
+        object_id=str(peer_id),
+        object_repr=str(_get(peer_id))[:200],
+        action_flag=CHANGE,
+        change_message=message,
+    )

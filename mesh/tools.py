@@ -1,0 +1,126 @@
+"""The four mesh tools, with the original's names and inputs, plus `topic`, `capability` and `quorum`. All are atomic."""
+
+import json
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from agents.declare import Agent, Tool, ToolContext, tool
+from mesh.declare import declared
+from mesh.errors import NotAPeer
+from mesh.models import Peer
+from mesh.services import peers, sending
+from mesh.services.sending import From
+
+LISTED = 100
+
+Blocking = Annotated[
+    bool, Field(description="True where you will wait for the answer: you are reminded until it comes.")
+]
+
+
+class PeerFilter(BaseModel):
+    """Which peers."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    capability: str | None = None
+    name_contains: str | None = None
+
+
+@tool(name="glove_mesh_send_message", atomic=True)
+def send_message(
+    ctx: ToolContext,
+    to: Annotated[str, Field(description="The peer's address, as glove_mesh_list_agents shows it.")],
+    content: str,
+    in_reply_to: Annotated[str | None, Field(description="The id of the message that you answer.")] = None,
+    blocking: Blocking = False,
+) -> str:
+    """Write to another agent. Its answer comes to you as mail. Do not answer mere thanks."""
+    sent = sending.send(_sender(ctx), to, content, in_reply_to=in_reply_to, blocking=blocking)
+    said = f"Sent as message {sent.message.pk}."
+    if sent.ended_wait:
+        said += " It was what the recipient waited for."
+    if blocking:
+        said += f" Item {sent.message.wait_id} waits for the answer, which will come to you as mail; go on meanwhile."
+    if sent.mutual:
+        said += f" Note: the recipient itself waits for your answer to its message {sent.mutual}. Answer that first."
+    return said
+
+
+@tool(name="glove_mesh_broadcast", atomic=True)
+def broadcast(
+    ctx: ToolContext,
+    content: str,
+    blocking: Blocking = False,
+    topic: Annotated[str | None, Field(description="Only the peers that subscribe to this topic.")] = None,
+    capability: Annotated[str | None, Field(description="Only the peers with this capability.")] = None,
+    quorum: Annotated[
+        str | int | None,
+        Field(description='How many must answer a blocking one: "first" (default), "all", or a number.'),
+    ] = None,
+) -> str:
+    """Write to every agent that you can reach, or to those of a topic or with a capability."""
+    sent = sending.broadcast(
+        _sender(ctx), content, blocking=blocking, topic=topic, capability=capability, quorum=quorum
+    )
+    said = f"Sent as message {sent.message.pk} to {sent.recipients} peers."
+    if blocking:
+        said += f" Item {sent.message.wait_id} waits for {sent.message.quorum} of them; go on meanwhile."
+    return said
+
+
+@tool(name="glove_mesh_list_agents", atomic=True)
+def list_agents(ctx: ToolContext, filter: PeerFilter | None = None) -> str:  # noqa: A002 (the contract's name)
+    """List the agents that you can write to."""
+    found = peers.visible_to(_sender(ctx).peer)
+    if filter and filter.capability:
+        found = found.filter(capabilities__name=filter.capability)
+    if filter and filter.name_contains:
+        found = found.filter(mailbox__address__icontains=filter.name_contains)
+    rows = [
+        describe(peer) for peer in found.prefetch_related("capabilities").order_by("mailbox__address")[: LISTED + 1]
+    ]
+    if not rows:
+        return "There is nobody to write to with this filter." if filter else "There is nobody to write to."
+    more = f"\n(more than {LISTED}: narrow the filter)" if len(rows) > LISTED else ""
+    return "\n".join(json.dumps(row, ensure_ascii=False) for row in rows[:LISTED]) + more
+
+
+@tool(name="glove_mesh_acknowledge", atomic=True)
+def acknowledge(ctx: ToolContext, message_id: str, note: str | None = None) -> str:
+    """Tell the sender that you have taken its message up. That ends its wait: where you have an answer, reply instead."""
+    message = sending.acknowledge(_sender(ctx).peer, message_id, note or "")
+    return f"Message {message.pk} is acknowledged."
+
+
+def describe(peer: Peer) -> dict[str, Any]:
+    """A peer as others see it."""
+    return {
+        "name": str(peer),
+        "description": peer.description,
+        "capabilities": sorted(capability.name for capability in peer.capabilities.all()),
+        "metadata": peer.metadata,
+    }
+
+
+MESH_TOOLS: tuple[Tool, ...] = (send_message, broadcast, list_agents, acknowledge)
+
+
+def toolset(agent: Agent, store: Any) -> list[Tool]:
+    """For conversations of the database whose mailbox is a peer."""
+    conversation = getattr(store, "conversation", None)
+    if conversation is None:
+        return []
+    if not agent.mesh and conversation.mailbox.address.lower() not in declared:
+        return []
+    on_mesh = Peer.objects.filter(mailbox_id=conversation.mailbox_id, retired_at=None).exists()
+    return list(MESH_TOOLS) if on_mesh else []
+
+
+def _sender(ctx: ToolContext) -> From:
+    """The peer that the turn runs for: never a field that the model fills in."""
+    conversation = getattr(ctx.store, "conversation", None)
+    if conversation is None:
+        raise NotAPeer
+    return From(peers.peer_of(conversation.mailbox_id), conversation.pk, ctx.store.turn)
