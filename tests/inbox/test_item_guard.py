@@ -17,12 +17,7 @@ STATES = {
     "consumed": {"consumed": True},
     "withdrawn": {"withdrawn": True},
 }
-MOVES = {
-    ("pending", "resolved"),
-    ("resolved", "consumed"),
-    ("pending", "withdrawn"),
-    *((state, state) for state in STATES),
-}
+MOVES = {("pending", "resolved"), ("resolved", "consumed"), ("pending", "withdrawn")}
 
 
 def raw(item, **columns):
@@ -40,15 +35,13 @@ def columns_of(state):
 
 
 @pytest.mark.postgres
-@pytest.mark.parametrize(("before", "after"), itertools.product(STATES, STATES))
+@pytest.mark.parametrize(("before", "after"), list(itertools.permutations(STATES, 2)))
 def test_only_the_moves_of_the_design_happen(before, after):
     """Every pair of states, by raw SQL with a row that is well-formed in itself."""
     item = ItemFactory(**STATES[before])
     columns = columns_of(after)
-    if (before, after) == ("resolved", "consumed") or before == after:
-        columns = {"status": columns["status"], "consumed_at": columns["consumed_at"]}
-        if before == after:
-            columns = {"status": columns["status"]}
+    if (before, after) == ("resolved", "consumed"):  # with the answer that was given
+        columns = {name: columns[name] for name in ("status", "consumed_at")}
     if (before, after) in MOVES:
         raw(item, **columns)
         assert fresh(item).status == columns["status"]

@@ -313,9 +313,7 @@ def test_mail_is_read_in_the_order_of_resolving():
     for index in (2, 0, 1):
         items.resolve(posted[index].pk, f"Answer to {index}.", by="x", via="admin")
     mail, _ = read(mailbox)
-    assert [(letter.request, letter.response) for letter in mail] == [
-        (f"{n}?", f"Answer to {n}.") for n in (2, 0, 1)
-    ]
+    assert [(letter.request, letter.response) for letter in mail] == [(f"{n}?", f"Answer to {n}.") for n in (2, 0, 1)]
 
 
 def test_at_most_fifty_letters_at_once():
