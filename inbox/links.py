@@ -72,6 +72,8 @@ def _post(request: HttpRequest, token: str) -> HttpResponse:
 
 def _typed(request: HttpRequest) -> str:
     """The answer, from JSON, a form or plain text."""
+    if not request.body:
+        raise BlankText("The answer is blank. Write at least one visible character.")
     if request.content_type == JSON:
         body = parser.parse_json(request.body)
         if not isinstance(body, dict) or "response" not in body:
