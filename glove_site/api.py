@@ -3,6 +3,7 @@
 from agents.api import router as agents_router
 from inbox.api import router as inbox_router
 from inbox.http.edge import EdgeAPI
+from mesh.api import router as mesh_router
 
 api = EdgeAPI(
     title="Glove on Django",
@@ -11,3 +12,4 @@ api = EdgeAPI(
 )
 api.add_router("", agents_router)
 api.add_router("/inbox", inbox_router)
+api.add_router("/mesh", mesh_router)

@@ -105,6 +105,8 @@ def install(api: NinjaAPI) -> None:
 
     def answer(request: HttpRequest, error: Any) -> HttpResponse:
         response = from_error(error)
+        # What outlives the refusal is written by the edge, after the rollback.
+        request._glove_remember = getattr(error, "remember", None)  # type: ignore[attr-defined]
         if response is None:
             raise error  # to Django, which logs it and answers 500; the middleware makes that a problem
         return response

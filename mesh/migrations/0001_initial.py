@@ -6,138 +6,241 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
-        ('inbox', '0004_ways'),
+        ("inbox", "0004_ways"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Peer',
+            name="Peer",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('description', models.TextField(blank=True, default='')),
-                ('metadata', models.JSONField(blank=True, default=dict)),
-                ('public', models.BooleanField(default=False, help_text='Everyone on the mesh sees it and may write to it.')),
-                ('retired_at', models.DateTimeField(blank=True, null=True)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('mailbox', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='peer', to='inbox.mailbox')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("description", models.TextField(blank=True, default="")),
+                ("metadata", models.JSONField(blank=True, default=dict)),
+                (
+                    "public",
+                    models.BooleanField(default=False, help_text="Everyone on the mesh sees it and may write to it."),
+                ),
+                ("retired_at", models.DateTimeField(blank=True, null=True)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "mailbox",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="peer", to="inbox.mailbox"
+                    ),
+                ),
             ],
             options={
-                'permissions': [('manage_mesh', 'Can retire peers, change topics and send dead deliveries again')],
+                "permissions": [("manage_mesh", "Can retire peers, change topics and send dead deliveries again")],
             },
         ),
         migrations.CreateModel(
-            name='Message',
+            name="Message",
             fields=[
-                ('id', models.CharField(max_length=36, primary_key=True, serialize=False)),
-                ('kind', models.CharField(choices=[('direct', 'Direct'), ('broadcast', 'Broadcast')], max_length=10)),
-                ('content', models.TextField()),
-                ('blocking', models.BooleanField(default=False)),
-                ('quorum', models.PositiveIntegerField(default=1, help_text='How many acknowledgements end the wait.')),
-                ('topic', models.CharField(blank=True, default='', max_length=100)),
-                ('capability', models.CharField(blank=True, default='', max_length=100)),
-                ('root', models.CharField(help_text='The message that began the chain.', max_length=36)),
-                ('hops', models.PositiveSmallIntegerField(default=0, help_text='How many messages stand between this one and the root.')),
-                ('sent_in', models.BigIntegerField(blank=True, help_text='The turn that sent it.', null=True)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('in_reply_to', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='replies', to='mesh.message')),
-                ('wait', models.OneToOneField(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='inbox.item')),
-                ('sender', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='sent', to='mesh.peer')),
+                ("id", models.CharField(max_length=36, primary_key=True, serialize=False)),
+                ("kind", models.CharField(choices=[("direct", "Direct"), ("broadcast", "Broadcast")], max_length=10)),
+                ("content", models.TextField()),
+                ("blocking", models.BooleanField(default=False)),
+                ("quorum", models.PositiveIntegerField(default=1, help_text="How many acknowledgements end the wait.")),
+                ("topic", models.CharField(blank=True, default="", max_length=100)),
+                ("capability", models.CharField(blank=True, default="", max_length=100)),
+                ("root", models.CharField(help_text="The message that began the chain.", max_length=36)),
+                (
+                    "hops",
+                    models.PositiveSmallIntegerField(
+                        default=0, help_text="How many messages stand between this one and the root."
+                    ),
+                ),
+                ("sent_in", models.BigIntegerField(blank=True, help_text="The turn that sent it.", null=True)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "in_reply_to",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="replies",
+                        to="mesh.message",
+                    ),
+                ),
+                (
+                    "wait",
+                    models.OneToOneField(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to="inbox.item",
+                    ),
+                ),
+                (
+                    "sender",
+                    models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="sent", to="mesh.peer"),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Delivery',
+            name="Delivery",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('status', models.CharField(choices=[('queued', 'Queued'), ('delivered', 'Delivered'), ('dead', 'Dead')], default='queued', max_length=10)),
-                ('reason', models.CharField(blank=True, default='', max_length=200)),
-                ('closed_at', models.DateTimeField(blank=True, help_text='When staff closed a dead one.', null=True)),
-                ('acknowledged_at', models.DateTimeField(blank=True, null=True)),
-                ('ack_note', models.TextField(blank=True, default='')),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('delivered_at', models.DateTimeField(blank=True, null=True)),
-                ('item', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='deliveries', to='inbox.item')),
-                ('message', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='deliveries', to='mesh.message')),
-                ('recipient', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='received', to='mesh.peer')),
-                ('sender', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='mesh.peer')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[("queued", "Queued"), ("delivered", "Delivered"), ("dead", "Dead")],
+                        default="queued",
+                        max_length=10,
+                    ),
+                ),
+                ("reason", models.CharField(blank=True, default="", max_length=200)),
+                ("closed_at", models.DateTimeField(blank=True, help_text="When staff closed a dead one.", null=True)),
+                ("acknowledged_at", models.DateTimeField(blank=True, null=True)),
+                ("ack_note", models.TextField(blank=True, default="")),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("delivered_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "item",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="deliveries",
+                        to="inbox.item",
+                    ),
+                ),
+                (
+                    "message",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="deliveries", to="mesh.message"
+                    ),
+                ),
+                (
+                    "recipient",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="received", to="mesh.peer"
+                    ),
+                ),
+                (
+                    "sender",
+                    models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="+", to="mesh.peer"),
+                ),
             ],
             options={
-                'verbose_name_plural': 'deliveries',
+                "verbose_name_plural": "deliveries",
             },
         ),
         migrations.CreateModel(
-            name='Capability',
+            name="Capability",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=100)),
-                ('peer', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='capabilities', to='mesh.peer')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=100)),
+                (
+                    "peer",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="capabilities", to="mesh.peer"
+                    ),
+                ),
             ],
             options={
-                'verbose_name_plural': 'capabilities',
+                "verbose_name_plural": "capabilities",
             },
         ),
         migrations.CreateModel(
-            name='StoppedChain',
+            name="StoppedChain",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('root', models.CharField(max_length=36, unique=True)),
-                ('content', models.TextField(help_text='What was not sent.')),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('seen_by', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('sender', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='mesh.peer')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("root", models.CharField(max_length=36, unique=True)),
+                ("content", models.TextField(help_text="What was not sent.")),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "seen_by",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "sender",
+                    models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="+", to="mesh.peer"),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Subscription',
+            name="Subscription",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('topic', models.CharField(max_length=100)),
-                ('source', models.CharField(choices=[('declared', 'Declared'), ('staff', 'Staff')], default='staff', max_length=10)),
-                ('peer', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='subscriptions', to='mesh.peer')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("topic", models.CharField(max_length=100)),
+                (
+                    "source",
+                    models.CharField(
+                        choices=[("declared", "Declared"), ("staff", "Staff")], default="staff", max_length=10
+                    ),
+                ),
+                (
+                    "peer",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="subscriptions", to="mesh.peer"
+                    ),
+                ),
             ],
         ),
         migrations.AddIndex(
-            model_name='message',
-            index=models.Index(fields=['sender', '-created_at'], name='message_by_sender'),
+            model_name="message",
+            index=models.Index(fields=["sender", "-created_at"], name="message_by_sender"),
         ),
         migrations.AddIndex(
-            model_name='message',
-            index=models.Index(fields=['root'], name='message_by_root'),
+            model_name="message",
+            index=models.Index(fields=["root"], name="message_by_root"),
         ),
         migrations.AddIndex(
-            model_name='delivery',
-            index=models.Index(fields=['recipient', 'sender'], name='delivery_who_wrote'),
+            model_name="delivery",
+            index=models.Index(fields=["recipient", "sender"], name="delivery_who_wrote"),
         ),
         migrations.AddIndex(
-            model_name='delivery',
-            index=models.Index(fields=['recipient', '-id'], name='delivery_received'),
+            model_name="delivery",
+            index=models.Index(fields=["recipient", "-id"], name="delivery_received"),
         ),
         migrations.AddIndex(
-            model_name='delivery',
-            index=models.Index(models.F('id'), condition=models.Q(('status', 'queued')), name='delivery_queued'),
+            model_name="delivery",
+            index=models.Index(models.F("id"), condition=models.Q(("status", "queued")), name="delivery_queued"),
         ),
         migrations.AddIndex(
-            model_name='delivery',
-            index=models.Index(models.F('id'), condition=models.Q(('closed_at__isnull', True), ('status', 'dead')), name='delivery_dead'),
+            model_name="delivery",
+            index=models.Index(
+                models.F("id"),
+                condition=models.Q(("closed_at__isnull", True), ("status", "dead")),
+                name="delivery_dead",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='delivery',
-            constraint=models.UniqueConstraint(fields=('message', 'recipient'), name='delivery_once'),
+            model_name="delivery",
+            constraint=models.UniqueConstraint(fields=("message", "recipient"), name="delivery_once"),
         ),
         migrations.AddConstraint(
-            model_name='delivery',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('delivered_at__isnull', True), ('reason', ''), ('status', 'queued')), models.Q(('delivered_at__isnull', False), ('status', 'delivered')), models.Q(('delivered_at__isnull', True), ('status', 'dead'), models.Q(('reason', ''), _negated=True)), _connector='OR'), name='delivery_shape'),
+            model_name="delivery",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("delivered_at__isnull", True), ("reason", ""), ("status", "queued")),
+                    models.Q(("delivered_at__isnull", False), ("status", "delivered")),
+                    models.Q(
+                        ("delivered_at__isnull", True), ("status", "dead"), models.Q(("reason", ""), _negated=True)
+                    ),
+                    _connector="OR",
+                ),
+                name="delivery_shape",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='capability',
-            constraint=models.UniqueConstraint(fields=('name', 'peer'), name='capability_once'),
+            model_name="capability",
+            constraint=models.UniqueConstraint(fields=("name", "peer"), name="capability_once"),
         ),
         migrations.AddConstraint(
-            model_name='subscription',
-            constraint=models.UniqueConstraint(fields=('topic', 'peer'), name='subscription_once'),
+            model_name="subscription",
+            constraint=models.UniqueConstraint(fields=("topic", "peer"), name="subscription_once"),
         ),
     ]

@@ -126,6 +126,16 @@ def acknowledge(peer: Peer, message: str, note: str = "") -> Message:
     return locked
 
 
+def find_message(peer: Peer, message: str) -> Message:
+    """A message that this peer sent or was sent. Raises MessageNotFound."""
+    found = Message.objects.select_related("sender__mailbox").filter(pk=message.strip().lower()).first()
+    if found is None or not (
+        found.sender_id == peer.pk or Delivery.objects.filter(message=found, recipient=peer).exists()
+    ):
+        raise MessageNotFound
+    return found
+
+
 def _begin(who: From) -> Peer:
     """Lock the sender's mailbox; it must still be a peer, and not too fast."""
     list(Mailbox.objects.select_for_update(no_key=True).filter(pk=who.peer.mailbox_id))
@@ -143,13 +153,9 @@ def _parent(sender: Peer, in_reply_to: str | None) -> Message | None:
 
 def _addressed(peer: Peer, message: str) -> Message:
     """A message that was sent to this peer. Those of others are as good as unknown."""
-    found = Message.objects.select_related("sender__mailbox").filter(pk=message.strip().lower()).first()
-    if found is None:
-        raise MessageNotFound
+    found = find_message(peer, message)
     if not Delivery.objects.filter(message=found, recipient=peer).exists():
-        if found.sender_id == peer.pk:
-            raise NotAddressed("This is your own message; only an addressee may acknowledge it or reply to it.")
-        raise MessageNotFound
+        raise NotAddressed("This is your own message; only an addressee may acknowledge it or reply to it.")
     return found
 
 

@@ -19,7 +19,9 @@ def lock(message_id: str) -> Message:
 
 def is_open(message: Message) -> bool:
     """Whether somebody still waits for it."""
-    return bool(message.wait_id) and Item.objects.filter(pk=message.wait_id, status=Item.Status.PENDING).exists()
+    if message.wait_id is None:
+        return False
+    return Item.objects.filter(pk=message.wait_id, status=Item.Status.PENDING).exists()
 
 
 def enough(message: Message) -> bool:
@@ -68,7 +70,7 @@ def _end_if_hopeless(message_id: str) -> int:
     possible = (
         rows.filter(acknowledged_at=None, recipient__retired_at=None).exclude(status=Delivery.Status.DEAD).count()
     )
-    if acknowledged + possible >= message.quorum or not is_open(message):
+    if acknowledged + possible >= message.quorum or message.wait_id is None:
         return 0
     try:
         items.undeliverable(message.wait_id, GONE)

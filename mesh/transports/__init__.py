@@ -32,7 +32,7 @@ class Transport(abc.ABC):
 def get_transport(alias: str = "default") -> Transport:
     """The transport of this alias. Raises ImproperlyConfigured."""
     try:
-        entry = settings.MESH_TRANSPORTS[alias]
+        entry: dict[str, Any] = settings.MESH_TRANSPORTS[alias]
         return import_string(entry["BACKEND"])(entry.get("OPTIONS", {}))
     except (KeyError, ImportError) as error:
         raise ImproperlyConfigured(f"MESH_TRANSPORTS[{alias!r}]: {error}") from error

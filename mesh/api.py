@@ -1,0 +1,171 @@
+"""The mesh over HTTP: a caller acts as the peer that its key is bound to, and as no other."""
+
+from typing import Annotated, Any, Literal
+
+from django.http import HttpRequest
+from ninja import Field, Query, Router, Schema, Status
+
+from inbox.http.fields import Body, Id, Time
+from inbox.http.paging import Page, Paging, cut, make_cursor, newest_first, read_cursor
+from mesh.errors import NotAPeer
+from mesh.models import Delivery, Message, Peer
+from mesh.receipts import receipt, receipts, received
+from mesh.services import peers, sending
+
+router = Router(tags=["mesh"])
+
+
+class PeerOut(Schema):
+    """Somebody whom the caller may write to."""
+
+    name: str
+    description: str
+    capabilities: list[str]
+    metadata: dict[str, Any]
+
+    @staticmethod
+    def resolve_name(peer: Peer) -> str:
+        return str(peer)
+
+    @staticmethod
+    def resolve_capabilities(peer: Peer) -> list[str]:
+        return sorted(capability.name for capability in peer.capabilities.all())
+
+
+class Write(Body):
+    """A message. Without `to` it is a broadcast to everyone whom the caller may write to, a topic, or those with a capability."""
+
+    to: str | list[str] | None = Field(None, description="One address, or up to 100.")
+    content: str
+    in_reply_to: str | None = None
+    blocking: bool = False
+    topic: str | None = None
+    capability: str | None = None
+    quorum: str | int | None = Field(None, description='Of a blocking broadcast: "first", "all" or a number.')
+
+
+class Acknowledge(Body):
+    """What the recipient says of a message that it has taken up."""
+
+    note: str | None = None
+
+
+class DeliveryOut(Schema):
+    """One recipient's receipt. `read_in` is the turn that read it, where an agent of this site did."""
+
+    id: Id
+    to: str
+    status: Literal["queued", "delivered", "dead"]
+    reason: str
+    delivered_at: Time | None
+    read_at: Time | None
+    read_in: str | None
+    acknowledged_at: Time | None
+    note: str
+
+
+class MessageOut(Schema):
+    """A message; its sender sees every receipt, an addressee its own."""
+
+    id: str
+    kind: Literal["direct", "broadcast"]
+    sender: str
+    content: str
+    in_reply_to: str | None
+    blocking: bool
+    hops: int
+    created_at: Time
+    deliveries: list[DeliveryOut]
+
+
+class SentOut(Schema):
+    """A message that is on its way."""
+
+    id: str
+    deliveries: list[DeliveryOut]
+
+
+class PeerFilters(Schema):
+    """Which peers."""
+
+    capability: str | None = Field(None, max_length=100)
+    name: str | None = Field(None, max_length=200, description="A part of the name.")
+
+
+@router.get("/peers", response=Page[PeerOut], summary="Whom the caller may write to")
+def list_peers(request: HttpRequest, paging: Paging, filters: Annotated[PeerFilters, Query(...)]) -> dict[str, Any]:
+    found = peers.visible_to(_peer(request)).prefetch_related("capabilities")
+    if filters.capability:
+        found = found.filter(capabilities__name=filters.capability)
+    if filters.name:
+        found = found.filter(mailbox__address__icontains=filters.name)
+    return newest_first(found, paging, "peers")
+
+
+@router.post("/messages", response={201: SentOut}, summary="Write to peers")
+def send_message(request: HttpRequest, letter: Write) -> Status[dict[str, Any]]:
+    who = sending.From(_peer(request))
+    if letter.to is None and letter.in_reply_to is None:
+        sent = sending.broadcast(
+            who,
+            letter.content,
+            blocking=letter.blocking,
+            topic=letter.topic,
+            capability=letter.capability,
+            quorum=letter.quorum,
+        )
+    else:
+        sent = sending.send(
+            who, letter.to or [], letter.content, in_reply_to=letter.in_reply_to, blocking=letter.blocking
+        )
+    return Status(201, {"id": sent.message.pk, "deliveries": receipts(sent.message)})
+
+
+@router.get("/messages", response=Page[MessageOut], summary="Messages to the caller, newest first")
+def list_messages(request: HttpRequest, paging: Paging) -> dict[str, Any]:
+    peer = _peer(request)
+    rows = Delivery.objects.filter(recipient=peer)
+    if paging.cursor is not None:
+        rows = rows.filter(pk__lt=read_cursor(paging.cursor, "mesh", 1)[0])
+    page = cut(received(rows, paging.limit + 1), paging, lambda rows: make_cursor("mesh", rows[-1].pk))
+    page["items"] = [_shown(delivery.message, [receipt(delivery)]) for delivery in page["items"]]
+    return page
+
+
+@router.get("/messages/{message_id}", response=MessageOut, summary="A message and its receipts")
+def get_message(request: HttpRequest, message_id: str) -> dict[str, Any]:
+    peer = _peer(request)
+    message = sending.find_message(peer, message_id)
+    mine = None if message.sender_id == peer.pk else peer
+    return _shown(message, receipts(message, recipient=mine))
+
+
+@router.post("/messages/{message_id}/ack", response=MessageOut, summary="Acknowledge a message")
+def acknowledge(request: HttpRequest, message_id: str, said: Acknowledge = Acknowledge()) -> dict[str, Any]:
+    peer = _peer(request)
+    message = sending.acknowledge(peer, message_id, said.note or "")
+    return _shown(message, receipts(message, recipient=peer))
+
+
+def _peer(request: HttpRequest) -> Peer:
+    request.auth.require("mesh")
+    key = request.auth.key
+    if key is None or key.peer_id is None:
+        raise NotAPeer(
+            "The mesh takes a key that is bound to a peer: manage.py create_api_key USERNAME --name N --peer ADDRESS."
+        )
+    return peers.peer_of(key.peer_id)
+
+
+def _shown(message: Message, deliveries: list[Any]) -> dict[str, Any]:
+    return {
+        "id": message.pk,
+        "kind": message.kind,
+        "sender": str(message.sender),
+        "content": message.content,
+        "in_reply_to": message.in_reply_to_id,
+        "blocking": message.blocking,
+        "hops": message.hops,
+        "created_at": message.created_at,
+        "deliveries": deliveries,
+    }
