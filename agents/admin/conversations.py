@@ -16,7 +16,7 @@ from agents.models import Conversation, Task, Turn
 from agents.services import desk
 from inbox.admin.confirm import confirm
 from inbox.admin.reader import Link, Panel
-from inbox.admin.readonly import ReadOnlyAdmin
+from inbox.admin.readonly import ReadOnlyAdmin, moment
 from inbox.templatetags.desk import inline
 
 PAGE = 100
@@ -27,7 +27,7 @@ TURNS = 10
 class ConversationAdmin(ReadOnlyAdmin):
     """Histories between agents and whom they serve."""
 
-    list_display = ["number", "name", "agent", "mailbox", "status", "created_at"]
+    list_display = ["number", "name", "agent", "mailbox", "status", moment("created_at", "opened")]
     list_filter = ["status", AgentFilter]
     list_select_related = ["mailbox"]
     search_fields = ["title", "mailbox__address"]

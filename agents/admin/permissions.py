@@ -19,7 +19,7 @@ from agents.services import permissions
 from inbox import access as inbox_access
 from inbox.admin.confirm import confirm
 from inbox.admin.reader import Link, Panel
-from inbox.admin.readonly import ReadOnlyAdmin
+from inbox.admin.readonly import ReadOnlyAdmin, moment
 from inbox.errors import InboxError
 from inbox.services.mailboxes import find_mailbox
 
@@ -119,7 +119,16 @@ class MailboxForm(AgentWideForm):
 class PermissionAdmin(ReadOnlyAdmin):
     """What tools may do without being asked again."""
 
-    list_display = ["tool", "agent", "where", "decision", "scope", "state", "decided_by", "decided_at"]
+    list_display = [
+        "tool",
+        "agent",
+        "where",
+        "decision",
+        "scope",
+        "state",
+        "decided_by",
+        moment("decided_at", "decided"),
+    ]
     list_filter = ["decision"]
     list_select_related = ["mailbox", "decided_by"]
     search_fields = ["tool", "mailbox__address"]

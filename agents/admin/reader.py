@@ -25,7 +25,7 @@ class AgentsReader(Reader):
         if conversation is None:
             return [Panel("The conversation", "admin/agents/no_talk.html", {})]
         tasks = Task.objects.filter(conversation=conversation).exclude(status=Task.Status.COMPLETED)
-        shown = {"parts": talk.around(conversation, item.posted_in), "conversation": conversation}
+        shown = {"parts": talk.around(conversation, item), "conversation": conversation}
         return [
             Panel("The conversation around it", "admin/agents/talk_around.html", shown),
             Panel("What the agent is about", "admin/agents/tasks.html", {"tasks": tasks}),

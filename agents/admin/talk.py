@@ -10,6 +10,7 @@ from django.urls import reverse
 
 from agents import registry
 from agents.models import Conversation, Message, ToolCall
+from inbox.models import Item
 from inbox.text import first_line
 
 BEFORE, AFTER = 6, 4  # messages around a request
@@ -45,34 +46,45 @@ def messages_of(conversation: Conversation) -> QuerySet[Message]:
     return Message.objects.filter(conversation=conversation).select_related("author", "item").prefetch_related(calls)
 
 
-def said(messages: Iterable[Message], *, agent: str, here: int | None = None, grant_for: str = "") -> list[Said]:
-    """The messages in words. `here` marks those of one turn; `grant_for` is the mailbox of whoever may grant refused calls."""
+def said(messages: Iterable[Message], *, agent: str, here: Item | None = None, grant_for: str = "") -> list[Said]:
+    """The messages in words. `here` marks the one that asked for this item; `grant_for` is the mailbox for which this person
+    may grant refused calls."""
     return [
         Said(
             message,
             _who(message, agent),
             KINDS.get(Message.Kind(message.kind), ""),
             list(message.calls.all()),
-            here is not None and message.turn_id == here and message.sender == Message.Sender.AGENT,
+            here is not None and any(_posts(call, here) for call in message.calls.all()),
             _grants(message, agent, grant_for) if grant_for else {},
         )
         for message in messages
     ]
 
 
-def around(conversation: Conversation, turn_id: int | None) -> list[Said | Gap]:
-    """The messages up to the turn that posted a request, and the last ones since."""
+def around(conversation: Conversation, item: Item) -> list[Said | Gap]:
+    """The messages up to the turn that posted the request, and the last ones since."""
     placed = messages_of(conversation).exclude(place=None)
-    posted = Message.objects.filter(conversation=conversation, turn=turn_id).exclude(place=None) if turn_id else None
-    at = posted.order_by("-place").values_list("place", flat=True).first() if posted is not None else None
-    if at is None:
+    posted = Message.objects.filter(conversation=conversation, turn=item.posted_in or 0).exclude(place=None)
+    if (at := posted.order_by("-place").values_list("place", flat=True).first()) is None:
         return list(said(reversed(placed.order_by("-place")[: BEFORE + AFTER]), agent=conversation.agent))
     near = placed.filter(place__lte=at).order_by("-place")[:BEFORE]
     later = list(reversed(placed.filter(place__gt=at).order_by("-place")[:AFTER]))
-    shown: list[Said | Gap] = [*said(reversed(near), agent=conversation.agent, here=turn_id)]
+    shown: list[Said | Gap] = [*said(reversed(near), agent=conversation.agent, here=item)]
     if later and (hidden := (later[0].place or 0) - at - 1) > 0:
         shown.append(Gap(hidden))
     return [*shown, *said(later, agent=conversation.agent)]
+
+
+def _posts(call: ToolCall, item: Item) -> bool:
+    """Whether this call asked for the item by the built-in tool."""
+    if call.name != "glove_post_to_inbox":
+        return False
+    try:
+        given = json.loads(call.input)
+    except ValueError:
+        return False
+    return isinstance(given, dict) and (given.get("tag"), given.get("request")) == (item.tag, item.request)
 
 
 def _who(message: Message, agent: str) -> str:

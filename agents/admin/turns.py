@@ -14,7 +14,7 @@ from agents.admin import talk
 from agents.admin.filters import TurnAgentFilter
 from agents.models import Turn
 from inbox.admin.reader import Link, Panel
-from inbox.admin.readonly import ReadOnlyAdmin
+from inbox.admin.readonly import ReadOnlyAdmin, moment
 from inbox.templatetags.desk import inline
 
 OPEN = (Turn.Status.QUEUED, Turn.Status.RUNNING, Turn.Status.WAITING)
@@ -24,7 +24,16 @@ OPEN = (Turn.Status.QUEUED, Turn.Status.RUNNING, Turn.Status.WAITING)
 class TurnAdmin(ReadOnlyAdmin):
     """Runs of the agent loop."""
 
-    list_display = ["number", "conversation", "status", "why", "model_calls", "tokens", "created_at", "finished_at"]
+    list_display = [
+        "number",
+        "conversation",
+        "status",
+        "why",
+        "model_calls",
+        "tokens",
+        moment("created_at", "queued"),
+        moment("finished_at", "ended"),
+    ]
     list_filter = ["status", TurnAgentFilter]
     list_select_related = ["conversation"]
     export_columns = {

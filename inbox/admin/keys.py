@@ -14,7 +14,7 @@ from django.urls import URLPattern, path, reverse
 from inbox import access
 from inbox.admin.confirm import confirm
 from inbox.admin.reader import Link
-from inbox.admin.readonly import ReadOnlyAdmin
+from inbox.admin.readonly import ReadOnlyAdmin, moment
 from inbox.errors import InboxError
 from inbox.models import ApiKey, Mailbox
 from inbox.services import issuing
@@ -73,7 +73,7 @@ class KeyForm(forms.Form):
 class ApiKeyAdmin(ReadOnlyAdmin):
     """Keys; their hashes are never shown."""
 
-    list_display = ["name", "prefix", "user", "scope_words", "created_at", "state"]
+    list_display = ["name", "prefix", "user", "scope_words", moment("created_at", "issued"), "state"]
     list_select_related = ["user", "peer"]
     search_fields = ["name", "prefix"]
 
@@ -90,6 +90,9 @@ class ApiKeyAdmin(ReadOnlyAdmin):
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("inbox.add_apikey")
+
+    def title_of(self, row: ApiKey) -> str:
+        return f"API key {row}"
 
     def facts(self, user: Any, row: ApiKey) -> list[tuple[str, Any]]:
         return [

@@ -12,13 +12,25 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllow
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.functional import cached_property
+from django.utils.text import capfirst
 from django.views.decorators.http import require_safe
 
 from inbox.admin import exports
 from inbox.admin.reader import Link, Panel
+from inbox.templatetags.desk import stamp
 
 SAFE = ("GET", "HEAD")
 REACH = 2_000  # rows that paging reaches; filters reach the rest
+
+
+def moment(field: str, words: str = "") -> Callable[[Any], Any]:
+    """A column of a list that shows a time."""
+
+    @admin.display(description=words or field.removesuffix("_at").replace("_", " "), ordering=field)
+    def column(row: Any) -> Any:
+        return stamp(getattr(row, field)) or "–"
+
+    return column
 
 
 class BoundedPaginator(Paginator):
@@ -88,7 +100,9 @@ class ReadOnlyAdmin(admin.ModelAdmin):
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         if request.method not in SAFE:
             return HttpResponseNotAllowed(SAFE)
-        return super().changelist_view(request, {"exports": bool(self.export_columns), **(extra_context or {})})
+        return super().changelist_view(
+            request, {"exports": bool(self.export_columns), "reach": REACH, **(extra_context or {})}
+        )
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
@@ -99,13 +113,17 @@ class ReadOnlyAdmin(admin.ModelAdmin):
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
-            "title": f"{self.opts.verbose_name} {row.pk}",
+            "title": self.title_of(row),
             "row": row,
             "facts": self.facts(request.user, row),
             "panels": self.panels(request.user, row),
             "acts": self.acts(request, row),
         }
         return TemplateResponse(request, self.show_template, context)
+
+    def title_of(self, row: Any) -> str:
+        """What its page is called."""
+        return f"{capfirst(self.opts.verbose_name)} {row.pk}"
 
     def facts(self, user: Any, row: Any) -> list[tuple[str, Any]]:
         """What is known of a row, each with its name."""

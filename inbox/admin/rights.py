@@ -28,9 +28,10 @@ class TagGroupForm(forms.ModelForm):
     )
     sample = forms.RegexField(
         f"^{tags.TAG}\\Z",
+        label="A tag to try it on",
         required=False,
         max_length=120,
-        help_text="A tag such as approval:refund. Trying changes nothing.",
+        help_text="Such as approval:refund: it shows who would answer it. Trying changes nothing.",
     )
 
     class Meta:
@@ -52,6 +53,13 @@ class ServiceAdmin(admin.ModelAdmin):
 
     actions = None
     show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER
+
+    def changeform_view(
+        self, request: HttpRequest, object_id: str | None = None, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        plain = {"show_save_and_add_another": False, "show_save_and_continue": False}
+        return super().changeform_view(request, object_id, form_url, {**plain, **(extra_context or {})})
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         """The service has written them."""

@@ -21,7 +21,7 @@ from inbox.admin.readonly import ReadOnlyAdmin
 from inbox.errors import InboxError
 from inbox.models import DeclaredSchedule, ResolverRun
 from inbox.services import rescheduling
-from inbox.templatetags.desk import inline
+from inbox.templatetags.desk import inline, stamp
 
 # The package's own pages start any task with any arguments, and need inline scripts, which no page here may have.
 for _model in (
@@ -99,12 +99,15 @@ class DeclaredScheduleAdmin(ReadOnlyAdmin):
     @admin.display(description="Last run")
     def last_run(self, row: DeclaredSchedule) -> Any:
         run = self.newest(row)
-        return run and run.started_at
+        return stamp(run.started_at) if run else "–"
 
     @admin.display(description="Its errors")
     def trouble(self, row: DeclaredSchedule) -> SafeString:
         run = self.newest(row)
         return inline(run.error[:120] if run else "")
+
+    def title_of(self, row: DeclaredSchedule) -> str:
+        return f"Schedule of {row.name}"
 
     def facts(self, user: Any, row: DeclaredSchedule) -> list[tuple[str, Any]]:
         return [

@@ -15,7 +15,7 @@ from inbox import access
 from inbox.admin import reader
 from inbox.admin.confirm import confirm
 from inbox.admin.reader import Link, Panel
-from inbox.admin.readonly import ReadOnlyAdmin
+from inbox.admin.readonly import ReadOnlyAdmin, moment
 from inbox.models import Item, Mailbox, Notification, ResolveLink, ResolverRun
 from inbox.services import answers
 from inbox.templatetags.desk import inline
@@ -36,7 +36,7 @@ def item_link(user: Any, item: Item) -> SafeString | str:
 class MailboxAdmin(ReadOnlyAdmin):
     """Addresses, whom they serve and who reads them."""
 
-    list_display = ["address", "agent", "owner", "created_at"]
+    list_display = ["address", "agent", "owner", moment("created_at", "opened")]
     list_select_related = ["owner"]
     search_fields = ["address"]
     export_columns = {
@@ -49,6 +49,9 @@ class MailboxAdmin(ReadOnlyAdmin):
 
     def visible(self, user: Any) -> QuerySet[Mailbox]:
         return access.visible_mailboxes(user).select_related("owner")
+
+    def title_of(self, row: Mailbox) -> str:
+        return f"Mailbox {row.address}"
 
     def facts(self, user: Any, row: Mailbox) -> list[tuple[str, Any]]:
         return [
@@ -75,7 +78,7 @@ class MailboxAdmin(ReadOnlyAdmin):
 class ResolveLinkAdmin(ReadOnlyAdmin):
     """Signed links; only a token's hash is kept, and it is never shown."""
 
-    list_display = ["__str__", "maker", "created_at", "expires_at", "state"]
+    list_display = ["__str__", "maker", moment("created_at", "made"), moment("expires_at", "good until"), "state"]
     list_select_related = ["maker"]
     export_columns = {
         "id": lambda row: row.pk,
@@ -141,7 +144,7 @@ class ResolveLinkAdmin(ReadOnlyAdmin):
 class NotificationAdmin(ReadOnlyAdmin):
     """Notices of requests: sent, about to be, or failed and why. None of them touches its item."""
 
-    list_display = ["__str__", "status", "recipients", "attempts", "created_at", "trouble"]
+    list_display = ["__str__", "status", "recipients", "attempts", moment("created_at", "made"), "trouble"]
     list_filter = ["status"]
     export_columns = {
         "id": lambda row: row.pk,
@@ -179,7 +182,7 @@ class NotificationAdmin(ReadOnlyAdmin):
 class ResolverRunAdmin(ReadOnlyAdmin):
     """Runs of resolvers: what they looked at, answered, and stumbled over."""
 
-    list_display = ["__str__", "looked_at", "resolved", "failed", "finished_at", "trouble"]
+    list_display = ["__str__", "looked_at", "resolved", "failed", moment("finished_at", "ended"), "trouble"]
     search_fields = ["name"]
     export_columns = {
         "id": lambda row: row.pk,

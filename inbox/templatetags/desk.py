@@ -63,10 +63,20 @@ def is_past(moment: datetime.datetime | None) -> bool:
 
 @register.filter
 def ago(moment: datetime.datetime | None) -> SafeString | str:
-    """`3 hours, 5 minutes`: how long ago, with the exact time to hover over."""
+    """`3 hours ago` or `just now`, with the exact time to hover over."""
     if moment is None:
         return ""
-    return _time(moment, timesince(moment, depth=1) if moment <= timezone.now() else "0 minutes")
+    return _time(moment, f"{timesince(moment, depth=1)} ago" if _is_older(moment) else "just now")
+
+
+@register.filter
+def age(moment: datetime.datetime) -> SafeString:
+    """`3 hours` or `new`."""
+    return _time(moment, timesince(moment, depth=1) if _is_older(moment) else "new")
+
+
+def _is_older(moment: datetime.datetime) -> bool:
+    return timezone.now() - moment >= datetime.timedelta(minutes=1)
 
 
 @register.filter
@@ -82,7 +92,7 @@ def due(moment: datetime.datetime | None) -> SafeString | str:
 @register.filter
 def stamp(moment: datetime.datetime | None) -> SafeString | str:
     """The exact time."""
-    return "" if moment is None else _time(moment, timezone.localtime(moment).strftime("%Y-%m-%d %H:%M:%S %Z"))
+    return "" if moment is None else _time(moment, timezone.localtime(moment).strftime("%Y-%m-%d %H:%M"))
 
 
 register.filter("closed_by", closed_by)

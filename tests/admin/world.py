@@ -2,6 +2,7 @@
 
 import datetime
 import functools
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,8 +92,8 @@ def talk(box: Mailbox, request: str, *, tag: str = "approval:refund", title: str
     )  # fmt: skip
     ToolCall.objects.create(
         turn=turn, message=asks, position=1, call_id="call-2", name="glove_post_to_inbox",
-        input='{"tag": "approval:refund", "blocking": true}', status="done", result=f"item {item.pk} posted",
-        started_at=now, finished_at=now,
+        input=json.dumps({"tag": tag, "request": request, "blocking": item.blocking}), status="done",
+        result=f"item {item.pk} posted", started_at=now, finished_at=now,
     )  # fmt: skip
     Message.objects.create(
         conversation=conversation, place=3, sender="agent", turn=turn,
@@ -142,3 +143,38 @@ def company() -> Company:
         restock=pending(box, "restock:house", "When does the house blend come back?"),
         note=pending(box, "question:hours", "Are we open on the 24th?"),
     )
+
+
+def busy(shop: Company) -> list[Item]:
+    """A morning's queue: overdue, due, open-ended, right to left, and one with characters that hide."""
+    boxes = [
+        shop.box,
+        mailbox("concierge/mona", person("mona", staff=False)),
+        mailbox("planner", None, agent="planner"),
+    ]
+    hidden = "Refund 10\u200b\u202e0001\u202c for order 88? The customer says the amount was agreed on the phone."
+    rows = [
+        (0, "approval:refund", "Refund 12.50 for order 1009? It came a week late.", True, -30),
+        (1, "approval:refund", hidden, True, -2),
+        (1, "approval:discount", "May I give 15 % to a customer who buys 10 bags of Sidamo every month?", False, 3),
+        (
+            2,
+            "approval:supplier",
+            "Change the supplier of oat milk to Nordhafer from January?\n\nThey ask 1.12 a litre.",
+            True,
+            20,
+        ),
+        (0, "question:hours", "هل المتجر مفتوح يوم الجمعة؟", False, None),
+        (1, "question:allergy", "Does the <b>hazelnut syrup</b> hold nuts? [see](javascript:alert(1))", False, None),
+        (2, "note:plan", "Who stands at the bar on the 27th, and may the trainee open alone?", False, 90),
+    ]
+    items = []
+    for index, tag, request, blocking, hours in rows:
+        item = pending(boxes[index], tag, request, blocking=blocking)
+        items.append(due(item, hours) if hours is not None else item)
+    rights.set_canned_answer("approval:*", "Yes, go ahead", "Approved. Go ahead.")
+    rights.set_canned_answer(
+        "approval:*", "No, too much", "Declined: the amount is above what we give back. Offer a new bag."
+    )
+    rights.set_canned_answer("question:*", "Ask in the shop", "We do not know; ask the customer to come by.")
+    return items
