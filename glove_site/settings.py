@@ -39,9 +39,9 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "glove_site.health.HealthMiddleware",
     "inbox.http.middleware.ProblemMiddleware",
     "inbox.http.middleware.SafetyMiddleware",
-    "glove_site.health.HealthMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "glove_site.static_files.StaticFiles",
     "django.contrib.sessions.middleware.SessionMiddleware",
