@@ -9,7 +9,7 @@ from typing import Any
 import factory
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group, Permission
-from django.db.models import Max, Model
+from django.db.models import Max
 from django.utils import timezone
 from factory.django import DjangoModelFactory
 
@@ -41,7 +41,7 @@ class UserFactory(DjangoModelFactory):
     username = factory.Sequence(lambda n: f"person{n}")
 
     @classmethod
-    def _create(cls, model: type[Model], *args: Any, may: Any = (), groups: Any = (), **columns: Any) -> Any:
+    def _create(cls, model, *args, may=(), groups=(), **columns):
         user = super()._create(model, *args, **columns)
         for permission in may:
             app, _, codename = permission.partition(".")
@@ -65,7 +65,7 @@ class TagGroupFactory(DjangoModelFactory):
         model = inbox.TagGroup
 
     @classmethod
-    def _create(cls, model: type[Model], *args: Any, of: Any = (), **columns: Any) -> Any:
+    def _create(cls, model, *args, of=(), **columns):
         row = super()._create(model, *args, **columns)
         row.groups.set([Group.objects.get_or_create(name=name)[0] for name in of])
         return row
@@ -108,7 +108,7 @@ class ConversationFactory(DjangoModelFactory):
         closed = factory.Trait(status="closed", closed_at=now)
 
     @classmethod
-    def _create(cls, model: type[Model], *args: Any, said: Any = (), **columns: Any) -> Any:
+    def _create(cls, model, *args, said=(), **columns):
         conversation = super()._create(model, *args, **columns)
         for index, text in enumerate(said):
             MessageFactory(conversation=conversation, sender=("user", "agent")[index % 2], text=text, received=True)

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from agents import Agent, registry
-from agents.models import Conversation
 from tests.agents.scripts import Script
 from tests.factories import ConversationFactory
 
@@ -44,6 +43,6 @@ def agent(declare: Any) -> Agent:
 
 
 @pytest.fixture
-def conversation(db: None, agent: Agent) -> Conversation:
+def conversation(db: None, agent: Agent) -> Any:
     """An open conversation of "tester"."""
     return ConversationFactory()

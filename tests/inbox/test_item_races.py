@@ -60,8 +60,7 @@ def test_a_deadline_and_a_resolver_at_the_same_instant(race):
             try:
                 wins.append(items.expire_due() if index else bool(items.resolve(item.pk, "Yes.", by="ada", via="api")))
             except AlreadyClosed as lost:
-                assert lost.facts["outcome"] == "expired"
-                wins.append(0)
+                wins.append(0 if lost.facts["outcome"] == "expired" else -1)
             together.wait(30)  # or the sweep would take the next round's item
         return wins
 
