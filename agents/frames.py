@@ -1,5 +1,6 @@
 """How mail stands in a prompt: inside marks that carry a nonce, so that no text can forge a frame or a second item."""
 
+import re
 import secrets
 from typing import Any
 
@@ -21,6 +22,14 @@ def draw_nonce(*texts: str) -> str:
         nonce = secrets.token_hex(5)
         if not any(nonce in text for text in texts):
             return nonce
+
+
+_MARK = re.compile(r"\[\[(?=\s*(?:end\s+of\s+)?mail\b)", re.IGNORECASE)
+
+
+def without_marks(text: str) -> str:
+    """What somebody wrote outside of any letter, for the prompt: what looks there like a mark of the system's is none any more."""
+    return _MARK.sub("[ [", text)
 
 
 def frame(mail: Any, nonce: str) -> str:

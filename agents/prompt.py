@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from agents.entries import Call, Entry, History
+from agents.frames import without_marks
 from inbox.text import first_line, is_blank
 
 WORDS = {
@@ -26,7 +27,8 @@ def build(history: History) -> list[dict[str, Any]]:
             if entry.calls:
                 messages.append({"role": "user", "content": [tool_result(call) for call in entry.calls]})
         else:
-            _user_content(messages).append({"type": "text", "text": entry.text})
+            text = without_marks(entry.text) if entry.kind == "message" else entry.text
+            _user_content(messages).append({"type": "text", "text": text})
     if history.reminders:
         _user_content(messages).append({"type": "text", "text": reminder(history.reminders)})
     return messages
