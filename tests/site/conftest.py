@@ -1,0 +1,25 @@
+"""The storm's agent in the tests' own process."""
+
+import pytest
+
+from agents import registry
+from agents.services import conversations
+from inbox.models import Mailbox
+from tests.storm.glove import storm
+
+SCRIPTED = "agents.adapters.scripted.ScriptedModel"
+
+
+@pytest.fixture
+def stormy(settings):
+    """The agent `storm` is declared, and its model answers."""
+    settings.AGENT_MODELS = {"default": {"BACKEND": SCRIPTED, "OPTIONS": {"script": "tests.storm.model.reply"}}}
+    with registry.isolated():
+        registry.agents["storm"] = storm
+        yield storm
+
+
+@pytest.fixture
+def conversation(stormy, transactional_db):
+    """An open conversation of the agent `storm`."""
+    return conversations.open_conversation(Mailbox.objects.create(address="storm/ada", agent="storm").pk)
