@@ -64,7 +64,7 @@ class DeliveryOut(Schema):
     note: str
 
 
-class MessageOut(Schema):
+class MeshMessageOut(Schema):
     """A message; its sender sees every receipt, an addressee its own."""
 
     id: str
@@ -121,7 +121,7 @@ def send_message(request: HttpRequest, letter: Write) -> Status[dict[str, Any]]:
     return Status(201, {"id": sent.message.pk, "deliveries": receipts(sent.message)})
 
 
-@router.get("/messages", response=Page[MessageOut], summary="Messages to the caller, newest first")
+@router.get("/messages", response=Page[MeshMessageOut], summary="Messages to the caller, newest first")
 def list_messages(request: HttpRequest, paging: Paging) -> dict[str, Any]:
     peer = _peer(request)
     rows = Delivery.objects.filter(recipient=peer)
@@ -132,7 +132,7 @@ def list_messages(request: HttpRequest, paging: Paging) -> dict[str, Any]:
     return page
 
 
-@router.get("/messages/{message_id}", response=MessageOut, summary="A message and its receipts")
+@router.get("/messages/{message_id}", response=MeshMessageOut, summary="A message and its receipts")
 def get_message(request: HttpRequest, message_id: str) -> dict[str, Any]:
     peer = _peer(request)
     message = sending.find_message(peer, message_id)
@@ -140,7 +140,7 @@ def get_message(request: HttpRequest, message_id: str) -> dict[str, Any]:
     return _shown(message, receipts(message, recipient=mine))
 
 
-@router.post("/messages/{message_id}/ack", response=MessageOut, summary="Acknowledge a message")
+@router.post("/messages/{message_id}/ack", response=MeshMessageOut, summary="Acknowledge a message")
 def acknowledge(request: HttpRequest, message_id: str, said: Acknowledge = Acknowledge()) -> dict[str, Any]:
     peer = _peer(request)
     message = sending.acknowledge(peer, message_id, said.note or "")

@@ -39,7 +39,8 @@ class EdgeAPI(NinjaAPI):
         return openapi.complete(super().get_openapi_schema(**options))
 
     def get_openapi_operation_id(self, operation: Operation) -> str:
-        return operation.view_func.__name__
+        app = operation.view_func.__module__.partition(".")[0]
+        return f"{app}_{operation.view_func.__name__}"
 
     def _edge(self, run: Run) -> Run:
         """1. Who calls. 2. Is what she sent fit to read. 3. Has she sent it before. 4. The route."""

@@ -33,6 +33,12 @@ class DuplicateKey(InboxError):
     slug, status = "duplicate-key", 400
 
 
+class RepeatedParameter(InboxError):
+    """A parameter stands twice in the query string. Name each once."""
+
+    slug, status = "repeated-parameter", 422
+
+
 class TooDeep(InboxError):
     """The body is nested too deeply."""
 

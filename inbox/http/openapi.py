@@ -29,7 +29,7 @@ IDEMPOTENCY_KEY = {
     "schema": {"type": "string", "pattern": "^[!-~]{1,200}$"},
 }
 EVERYWHERE = (401, 403, 404, 422, 503)
-ON_WRITES = (400, 409, 413, 415)
+ON_WRITES = (400, 409, 413, 415, 429)
 
 
 def complete(schema: OpenAPISchema) -> OpenAPISchema:

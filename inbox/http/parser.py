@@ -103,7 +103,7 @@ class StrictParser(Parser):
     ) -> dict[str, Any]:
         repeated = [name for name in data if name not in list_fields and len(data.getlist(name)) > 1]
         if repeated:
-            raise errors.DuplicateKey(f"{', '.join(repeated)} stands twice in the query string. Name each once.")
+            raise errors.RepeatedParameter(f"{', '.join(repeated)} stands twice in the query string. Name each once.")
         return super().parse_querydict(data, list_fields, request)
 
 

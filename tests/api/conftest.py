@@ -48,6 +48,7 @@ def world(db: None, agent: Agent) -> SimpleNamespace:
         plain=person("plain", is_staff=True),
         root=person("root", is_staff=True, is_superuser=True),
         mailbox=mailbox,
+        other=other,
         guarded=guarded,
         free=free,
         closed=closed,

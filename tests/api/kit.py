@@ -7,8 +7,8 @@ from typing import Any
 from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 
-from inbox.models import ApiKey
-from inbox.services.keys import create_key
+from inbox.models import ApiKey, Mailbox
+from inbox.services.keys import create_key, revoke_key
 
 BASE = "/api/v1"
 JSON = "application/json"
@@ -41,8 +41,8 @@ class Caller:
         return self("POST", path, body, **headers)
 
 
-def by_key(user: User, *scopes: str) -> Caller:
-    _, plaintext = create_key(user, "test", scopes)
+def by_key(user: User, *scopes: str, peer: Mailbox | None = None) -> Caller:
+    _, plaintext = create_key(user, "test", scopes, peer=peer)
     return Caller(user, plaintext)
 
 
@@ -75,7 +75,5 @@ def assert_problem(response: Any, status: int, slug: str) -> dict[str, Any]:
 
 
 def revoke_all_keys(user: User) -> None:
-    from inbox.services.keys import revoke_key
-
     for pk in ApiKey.objects.filter(user=user).values_list("pk", flat=True):
         revoke_key(pk)
