@@ -5,7 +5,7 @@ import pytest
 from agents import registry
 from agents.services import conversations
 from inbox.models import Mailbox
-from tests.storm.glove import storm
+from tests.storm.agent import declare
 
 SCRIPTED = "agents.adapters.scripted.ScriptedModel"
 
@@ -15,8 +15,7 @@ def stormy(settings):
     """The agent `storm` is declared, and its model answers."""
     settings.AGENT_MODELS = {"default": {"BACKEND": SCRIPTED, "OPTIONS": {"script": "tests.storm.model.reply"}}}
     with registry.isolated():
-        registry.agents["storm"] = storm
-        yield storm
+        yield declare()
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from inbox import invariants
 from inbox.clock import clock
 from inbox.models import EarlyAnswer, Item, Mailbox, Notification
 from inbox.services import items
-from tests.storm.glove import storm
+from tests.storm.agent import declare
 
 pytestmark = pytest.mark.django_db
 
@@ -78,7 +78,7 @@ def world(unguarded, settings):
         }
     }
     with registry.isolated():
-        registry.agents["storm"] = storm
+        declare()
         yield World()
 
 

@@ -45,6 +45,8 @@ CALLS = {
         {"tag": "storm:short", "request": f"Quickly, {word}?", "due_in_s": 1},
     ),
     "work": lambda word: ("work", {"what": word}),
+    "long": lambda word: ("work_long", {"what": word}),
+    "cron": lambda word: ("glove_post_to_inbox", {"tag": f"cron:{word}", "request": f"When, {word}?"}),
     "again": lambda word: ("work_again", {"what": word}),
     "tasks": lambda word: (
         "glove_update_tasks",

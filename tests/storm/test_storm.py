@@ -22,6 +22,7 @@ from inbox.models import Item
 from inbox.services import mailboxes
 from tests.processes import until
 from tests.storm import actors
+from tests.storm.agent import declare
 from tests.storm.bells import Bells
 
 STORM_S = float(os.environ.get("GLOVE_TEST_STORM_S", "25"))
@@ -36,11 +37,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 @pytest.fixture
 def storm_agent():
     with registry.isolated():
-        if "storm" not in registry.agents:
-            import tests.storm.glove as declared
-
-            registry.agents.setdefault("storm", declared.storm)
-        yield
+        yield declare()
 
 
 @pytest.fixture
@@ -145,7 +142,7 @@ def test_nothing_is_lost_doubled_illegal_stuck_out_of_order_or_deadlocked(storm)
     }
     print(totals)
     assert not any(found.values()), f"seed {SEED}: {found}\n{totals}"
-    assert totals["turns"] > 50, totals
+    assert totals["turns"] > STORM_S, totals
 
 
 def deadlocks():
