@@ -33,29 +33,27 @@ def sync() -> None:
         join(mailbox)
 
 
-def join(
-    mailbox: Mailbox,
-    *,
-    description: str = "",
-    capabilities: Iterable[str] = (),
-    public: bool = False,
-    metadata: dict[str, Any] | None = None,
-) -> Peer:
-    """The mailbox's peer, made if there is none. Description and capabilities default to its agent's."""
+def join(mailbox: Mailbox, *, public: bool = False) -> Peer:
+    """The mailbox's peer, made if there is none, with what its agent says of itself."""
     agent = registry.agents.get(mailbox.agent)
     with transaction.atomic():
-        peer, created = Peer.objects.get_or_create(
-            mailbox=mailbox,
-            defaults={
-                "description": description or (agent.description if agent else ""),
-                "public": public,
-                "metadata": metadata or {},
-            },
-        )
-        if created:
-            names = sorted(set(capabilities) or set(agent.capabilities if agent else ()))
-            Capability.objects.bulk_create(Capability(peer=peer, name=_name(name)) for name in names)
+        peer, created = Peer.objects.get_or_create(mailbox=mailbox, defaults={"public": public})
+        if created and agent is not None:
+            describe(peer, description=agent.description, capabilities=agent.capabilities)
     return peer
+
+
+def describe(
+    peer: Peer, *, description: str, capabilities: Iterable[str], metadata: dict[str, Any] | None = None
+) -> None:
+    """Write what others see of it."""
+    names = {_name(name) for name in capabilities}
+    with transaction.atomic():
+        Peer.objects.filter(pk=peer.pk).update(description=description, metadata=metadata or {})
+        Capability.objects.filter(peer=peer).exclude(name__in=names).delete()
+        Capability.objects.bulk_create(
+            [Capability(peer=peer, name=name) for name in sorted(names)], ignore_conflicts=True
+        )
 
 
 def register_outside(
@@ -69,9 +67,11 @@ def register_outside(
 ) -> Peer:
     """An outside peer: a mailbox that no agent of ours reads, for a key of its own."""
     _require(user)
-    return join(
-        open_mailbox(address, agent="", owner=owner), description=description, capabilities=capabilities, public=public
-    )
+    with transaction.atomic():
+        peer = join(open_mailbox(address, agent="", owner=owner), public=public)
+        describe(peer, description=description, capabilities=capabilities)
+        _log(user, peer.pk, "Registered.")
+    return _get(peer.pk)
 
 
 def peer_of(mailbox_id: int) -> Peer:
@@ -157,14 +157,14 @@ def _ensure(one: DeclaredPeer) -> None:
         raise BadPeer(f"The peer {one.address} names the agent {one.agent!r}, which is not declared.")
     with transaction.atomic():
         known = Peer.objects.filter(mailbox__address=one.address).exists()
-        peer = join(
-            open_mailbox(one.address, agent=one.agent),
-            description=one.description,
-            capabilities=one.capabilities,
-            public=one.public,
+        peer = join(open_mailbox(one.address, agent=one.agent))
+        describe(
+            peer,
+            description=one.description or (agent.description if agent else ""),
+            capabilities=one.capabilities or (agent.capabilities if agent else ()),
             metadata=one.metadata,
         )
-        if not known:  # topics are declared once; what staff change later stays
+        if not known:  # who may see it, and its topics, are declared once; what staff change later stays
             Peer.objects.filter(pk=peer.pk).update(public=one.public)
             Subscription.objects.bulk_create(
                 [

@@ -1,0 +1,234 @@
+"""Letters between peers: who gets them, who may write to whom, what is refused."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from inbox.errors import BadAddress, BlankText, UnstorableText
+from inbox.models import Item, Mailbox
+from inbox.services.mailboxes import open_mailbox
+from mesh.errors import BadQuorum, MessageNotFound, NobodyToReach, NotAddressed, NotAPeer, TooFast, UnknownPeer
+from mesh.models import Delivery, Message, Subscription
+from mesh.services import peers as peer_services
+from mesh.services import sending
+from tests.factories import UserFactory, fresh
+from tests.mesh.kit import letters, public_peer, sender, wait_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_a_message_is_one_item_that_names_sender_and_id(peers):
+    a, b = peers("a", "b")
+    sent = sending.send(sender(a), "b", "The plan is ready.")
+    (letter,) = letters(b)
+    assert (letter.tag, letter.status, letter.response) == ("mesh:from:a", "resolved", "The plan is ready.")
+    assert sent.message.pk in letter.request
+    assert " from a" in letter.request
+    assert (letter.resolved_by, letter.resolved_via, letter.asked) == ("a", "mesh", False)
+    assert Delivery.objects.get().item_id == letter.pk
+
+
+def test_message_ids_are_uuid_version_7_and_sort_by_time(peers):
+    a, _ = peers("a", "b")
+    ids = [sending.send(sender(a), "b", f"{n}").message.pk for n in range(5)]
+    assert all(len(pk) == 36 and pk[14] == "7" and pk[19] in "89ab" for pk in ids)
+    assert [pk[:13] for pk in ids] == sorted(pk[:13] for pk in ids)
+
+
+def test_the_same_recipient_twice_is_one_item(peers):
+    """Case 31."""
+    a, b = peers("a", "b")
+    sending.send(sender(a), ["b", "B", " b "], "Once.")
+    assert len(letters(b)) == 1
+
+
+def test_order_per_pair_is_the_order_of_sending(peers):
+    a, b = peers("a", "b")
+    for n in range(10):
+        sending.send(sender(a), "b", f"{n}")
+    mail, _ = _take(b)
+    assert [letter.response for letter in mail] == [str(n) for n in range(10)]
+
+
+@pytest.mark.parametrize("name", ["nobody", "plannner", "", "a", "b\u200b", "\u0430"])
+def test_unknown_recipients_are_an_error_at_once(peers, name):
+    a, *_ = peers("a", "planner")
+    with pytest.raises(UnknownPeer):
+        sending.send(sender(a), name, "Hello.")
+    assert not Message.objects.exists()
+    assert not Item.objects.exists()
+
+
+def test_near_misses_are_named_among_those_that_one_may_see(peers):
+    a, *_ = peers("a", "planner")
+    public_peer("plannar", public=False)
+    with pytest.raises(UnknownPeer) as error:
+        sending.send(sender(a), "plannr", "Hello.")
+    assert "planner" in str(error.value)
+    assert "plannar" not in str(error.value)
+
+
+def test_whom_one_sees(worker):
+    """The same owner's peers, public ones without an owner, and whoever wrote to one."""
+    ada, bob = UserFactory(), UserFactory()
+    mine, sister, other = (
+        public_peer(f"worker/{name}", owner=owner, public=False)
+        for name, owner in (("ada", ada), ("ada/two", ada), ("bob", bob))
+    )
+    public, hidden = public_peer("planner"), public_peer("secret", public=False)
+    seen = set(peer_services.visible_to(mine))
+    assert seen == {sister, public}
+    # The planner may answer whoever wrote to it, and sees nobody else.
+    sending.send(sender(mine), "planner", "Hello.")
+    assert set(peer_services.visible_to(public)) == {mine}
+    assert other not in seen
+    assert hidden not in seen
+    with pytest.raises(UnknownPeer):
+        sending.send(sender(public), "worker/bob", "Hello.")
+
+
+def test_a_retired_peer_is_gone_for_others_and_cannot_send(peers):
+    a, b = peers("a", "b")
+    operator = UserFactory(may=["mesh.manage_mesh"])
+    peer_services.retire(operator, b.pk)
+    with pytest.raises(UnknownPeer):
+        sending.send(sender(a), "b", "Hello.")
+    with pytest.raises(NotAPeer):
+        sending.send(sender(b), "a", "Hello.")
+    peer_services.bring_back(operator, b.pk)
+    sending.send(sender(a), "b", "Hello.")
+    assert len(letters(b)) == 1
+
+
+@pytest.mark.parametrize(("content", "error"), [("", BlankText), (" \u200b", BlankText), ("a\x00b", UnstorableText)])
+def test_text_that_cannot_be_sent(peers, content, error):
+    """Case 36."""
+    a, _ = peers("a", "b")
+    with pytest.raises(error):
+        sending.send(sender(a), "b", content)
+    assert not Message.objects.exists()
+
+
+def test_only_ascii_addresses_unique_without_case(worker):
+    """Case 34."""
+    billing = public_peer("Billing")
+    assert open_mailbox("billing", agent="worker") == billing.mailbox
+    for name in ("Bil\u200bling", "\u0412illing"):
+        with pytest.raises(BadAddress):
+            open_mailbox(name, agent="worker")
+    assert Mailbox.objects.count() == 1
+
+
+def test_a_broadcast_reaches_all_that_it_may_reach_in_a_fixed_number_of_statements(peers):
+    a, *_ = peers("a", "b", "c")
+    public_peer("hidden", public=False)
+    with CaptureQueriesContext(
+        connection,
+    ) as few:
+        assert sending.broadcast(sender(a), "Lunch.").recipients == 2
+    peers(*[f"p{n}" for n in range(40)])
+    with CaptureQueriesContext(connection) as many:
+        sent = sending.broadcast(sender(a), "Lunch again.")
+    assert sent.recipients == 42
+    wakes = ("agents_", "SAVEPOINT", "COMMIT", "BEGIN")
+    writes = [[q["sql"] for q in queries if not any(word in q["sql"] for word in wakes)] for queries in (few, many)]
+    assert len(writes[1]) <= len(writes[0])
+    assert Delivery.objects.filter(message=sent.message, status="delivered").count() == 42
+    (_, letter) = letters(public_peer("b"))
+    assert (letter.tag, letter.response) == ("mesh:broadcast:from:a", "Lunch again.")
+
+
+def test_a_broadcast_to_a_topic_or_to_those_with_a_capability(peers):
+    a, b, c = peers("a", "b", "c")
+    d = public_peer("d", capabilities=["roast"])
+    Subscription.objects.create(peer=b, topic="stock")
+    sending.broadcast(sender(a), "For the topic.", topic="stock")
+    sending.broadcast(sender(a), "For the roasters.", capability="roast")
+    assert [len(letters(peer)) for peer in (b, c, d)] == [1, 0, 1]
+    with pytest.raises(NobodyToReach):
+        sending.broadcast(sender(a), "For nobody.", topic="tides")
+
+
+@pytest.mark.parametrize("quorum", [0, 3, -1, "most", 1.5j])
+def test_a_quorum_that_cannot_be(peers, quorum):
+    a, *_ = peers("a", "b", "c")
+    with pytest.raises(BadQuorum):
+        sending.broadcast(sender(a), "Well?", blocking=True, quorum=quorum)
+    assert not Item.objects.exists()
+
+
+def test_a_reply_goes_to_the_original_sender(peers):
+    """Case 35: also to a broadcast; and not to one's own message."""
+    a, b, c = peers("a", "b", "c")
+    sent = sending.broadcast(sender(a), "Well?").message
+    sending.send(sender(b), [], "Fine.", in_reply_to=sent.pk)
+    assert [letter.response for letter in letters(a)] == ["Fine."]
+    assert not letters(b)[1:]
+    assert not letters(c)[1:]
+    with pytest.raises(NotAddressed):
+        sending.send(sender(a), "b", "Me too.", in_reply_to=sent.pk)
+    with pytest.raises(NotAddressed):
+        sending.send(sender(b), "c", "Psst.", in_reply_to=sent.pk)
+
+
+def test_others_neither_acknowledge_nor_reply(peers):
+    """Case 33: to a third peer the message is as good as unknown, and the sender still waits."""
+    a, _b, c = peers("a", "b", "c")
+    message = sending.send(sender(a), "b", "Well?", blocking=True).message
+    for act in (
+        lambda: sending.acknowledge(c, message.pk, "I know!"),
+        lambda: sending.send(sender(c), "a", "I know!", in_reply_to=message.pk),
+    ):
+        with pytest.raises(MessageNotFound):
+            act()
+    with pytest.raises(NotAddressed):
+        sending.acknowledge(a, message.pk)
+    assert wait_of(message).status == "pending"
+    assert not Delivery.objects.exclude(acknowledged_at=None).exists()
+
+
+def test_a_peer_that_writes_too_fast_is_told(peers, settings):
+    settings.MESH_LIMITS = {"messages_per_minute": 3}
+    a, b = peers("a", "b")
+    for n in range(3):
+        sending.send(sender(a), "b", f"{n}")
+    with pytest.raises(TooFast):
+        sending.send(sender(a), "b", "3")
+    sending.send(sender(b), "a", "Slowly.")
+    assert len(letters(b)) == 3
+
+
+def test_mail_of_an_outside_peer_does_not_wake(worker):
+    a = public_peer("a")
+    outside = public_peer("erp", agent="")
+    sending.send(sender(a), "erp", "An order.")
+    sending.broadcast(sender(a), "All.")
+    assert {(letter.wakes, letter.rung) for letter in letters(outside)} == {(False, True)}
+
+
+def test_a_declared_address_exists_after_a_sync(worker, settings):
+    from mesh import peer
+
+    peer("planner", agent="worker", public=True, topics=["plans"], capabilities=["plan"])
+    peer_services.sync()
+    peer_services.sync()
+    planner = peer_services.peer_of(Mailbox.objects.get(address="planner").pk)
+    assert (planner.public, planner.mailbox.owner_id) == (True, None)
+    assert [row.topic for row in planner.subscriptions.all()] == ["plans"]
+    assert [row.name for row in planner.capabilities.all()] == ["plan"]
+
+
+def test_a_mailbox_of_an_agent_on_the_mesh_becomes_a_peer_when_it_is_opened(worker):
+    mailbox = open_mailbox("worker/ada", agent="worker", owner=UserFactory())
+    assert peer_services.peer_of(mailbox.pk).description == "Works."
+
+
+def _take(peer):
+    from django.db import transaction
+
+    from inbox.services import reading
+
+    with transaction.atomic():
+        found = reading.take(peer.mailbox_id, 0, 0)
+    assert all(fresh(Item.objects.get(pk=mail.id)).status == "consumed" for mail in found[0])
+    return found
