@@ -67,7 +67,7 @@ def try_tag_group(
         if tags.matches(row.pattern, sample):
             rows[row.pattern, str(row.pk)] = list(row.groups.all())
     answering = {group.pk for members in rows.values() for group in members}
-    people = _resolvers(answering if rows else None)[: shown + 1]
+    people = list(_resolvers(answering if rows else None)[: shown + 1])
     return Trial(
         tag=sample,
         fits=tags.matches(pattern, sample),
