@@ -1,0 +1,203 @@
+"""Messages with their receipts, dead deliveries, stopped chains."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.safestring import SafeString
+
+from inbox.admin.confirm import confirm
+from inbox.admin.reader import Link, Panel
+from inbox.admin.readonly import ReadOnlyAdmin, moment
+from inbox.templatetags.desk import inline, one_line
+from mesh.admin.shared import MANAGE, page
+from mesh.models import Delivery, Message, StoppedChain
+from mesh.receipts import receipts
+from mesh.services import delivering
+
+
+@admin.register(Message)
+class MessageAdmin(ReadOnlyAdmin):
+    """What peers wrote, and what became of it."""
+
+    list_display = ["told", "sender_address", "kind", "blocking", "hops", moment("created_at", "sent")]
+    list_select_related = ["sender__mailbox"]
+    list_filter = ["kind", "blocking"]
+    search_fields = ["sender__mailbox__address"]
+    ordering = ["-created_at"]
+    export_columns = {
+        "id": lambda row: row.pk,
+        "sender": lambda row: str(row.sender),
+        "kind": lambda row: row.kind,
+        "content": lambda row: row.content,
+        "in_reply_to": lambda row: row.in_reply_to_id,
+        "blocking": lambda row: row.blocking,
+        "root": lambda row: row.root,
+        "hops": lambda row: row.hops,
+        "created_at": lambda row: row.created_at,
+    }
+
+    @admin.display(description="Message")
+    def told(self, row: Message) -> SafeString:
+        return one_line(row.content)
+
+    @admin.display(description="From")
+    def sender_address(self, row: Message) -> SafeString:
+        return inline(row.sender)
+
+    def visible(self, user: Any) -> QuerySet[Message]:
+        return Message.objects.select_related("sender__mailbox", "wait")
+
+    def facts(self, user: Any, row: Message) -> list[tuple[str, Any]]:
+        return [
+            ("Id", row.pk),
+            ("From", page("peer", row.sender)),
+            ("Kind", row.kind),
+            ("Topic", row.topic),
+            ("Capability", row.capability),
+            ("In reply to", page("message", row.in_reply_to) if row.in_reply_to else ""),
+            ("The sender waits", self.waiting(row)),
+            ("Hops", f"{row.hops}, in the chain that {row.root} began"),
+            ("Sent in turn", row.sent_in),
+            ("Sent", row.created_at),
+        ]
+
+    def waiting(self, row: Message) -> str:
+        """What the sender waits for, in words."""
+        if row.wait is None:
+            return "no"
+        needed = f" for {row.quorum} recipients" if row.quorum > 1 else ""
+        return f"yes{needed}" if row.wait.status == "pending" else f"no longer: {row.wait.outcome}"
+
+    def panels(self, user: Any, row: Message) -> list[Panel]:
+        shown = receipts(row)
+        return [
+            Panel("What was written", "admin/mesh/content.html", {"content": row.content}),
+            Panel("Receipts", "admin/mesh/receipts.html", {"receipts": shown, "may": user.has_perm(MANAGE)}),
+        ]
+
+
+@admin.register(Delivery)
+class DeliveryAdmin(ReadOnlyAdmin):
+    """One message to one recipient. Dead ones are sent again or closed here."""
+
+    list_display = ["number", "from_peer", "to_peer", "status", "reason", moment("created_at", "made"), "closed"]
+    list_select_related = ["sender__mailbox", "recipient__mailbox"]
+    list_filter = ["status"]
+
+    @admin.display(description="Delivery")
+    def number(self, row: Delivery) -> str:
+        return str(row.pk)
+
+    @admin.display(description="From")
+    def from_peer(self, row: Delivery) -> SafeString:
+        return inline(row.sender)
+
+    @admin.display(description="To")
+    def to_peer(self, row: Delivery) -> SafeString:
+        return inline(row.recipient)
+
+    @admin.display(description="Closed")
+    def closed(self, row: Delivery) -> str:
+        return "closed" if row.closed_at else "–"
+
+    def visible(self, user: Any) -> QuerySet[Delivery]:
+        return Delivery.objects.select_related("message", "sender__mailbox", "recipient__mailbox", "item")
+
+    def facts(self, user: Any, row: Delivery) -> list[tuple[str, Any]]:
+        return [
+            ("Message", page("message", row.message)),
+            ("From", page("peer", row.sender)),
+            ("To", page("peer", row.recipient)),
+            ("State", row.status),
+            ("Why it is dead", row.reason),
+            ("Delivered", row.delivered_at),
+            ("Read", row.item.consumed_at if row.item else None),
+            ("Read in turn", row.item.consumed_in if row.item else None),
+            ("Acknowledged", row.acknowledged_at),
+            ("With the words", row.ack_note),
+            ("Closed by staff", row.closed_at),
+        ]
+
+    def acts(self, request: HttpRequest, row: Delivery) -> list[Link]:
+        if row.status != Delivery.Status.DEAD or not request.user.has_perm(MANAGE):
+            return []
+        found = [Link("Send it again…", reverse("admin:mesh_delivery_again", args=[row.pk]))]
+        return found + (
+            [] if row.closed_at else [Link("Close it…", reverse("admin:mesh_delivery_close", args=[row.pk]))]
+        )
+
+    def get_urls(self) -> list[URLPattern]:
+        wrap = self.admin_site.admin_view
+        return [
+            path("<int:row_id>/again/", wrap(self.again), name="mesh_delivery_again"),
+            path("<int:row_id>/close/", wrap(self.close), name="mesh_delivery_close"),
+            *super().get_urls(),
+        ]
+
+    def again(self, request: HttpRequest, row_id: int) -> HttpResponse:
+        """Send a dead one again."""
+        question = "It is delivered now, unless its recipient is still gone."
+        return self.act_on(request, row_id, "Send it again?", question, "Send it again", delivering.send_again)
+
+    def close(self, request: HttpRequest, row_id: int) -> HttpResponse:
+        """Take a dead one off the list of what needs attention."""
+        question = "It stays undelivered, and needs no attention any more."
+        return self.act_on(request, row_id, "Close it?", question, "Close it", delivering.close)
+
+    def act_on(
+        self,
+        request: HttpRequest,
+        row_id: int,
+        title: str,
+        question: str,
+        button: str,
+        act: Callable[[Any, int], Delivery],
+    ) -> HttpResponse:
+        """GET asks, POST does it."""
+        if not request.user.has_perm(MANAGE):
+            raise PermissionDenied
+        if not self.visible(request.user).filter(pk=row_id).exists():
+            raise Http404
+
+        def done() -> str:
+            return f"Delivery {row_id} is {act(request.user, row_id).status}."
+
+        back = reverse("admin:mesh_delivery_change", args=[row_id])
+        return confirm(request, self.admin_site, title=title, question=question, button=button, back=back, act=done)
+
+
+@admin.register(StoppedChain)
+class StoppedChainAdmin(ReadOnlyAdmin):
+    """Chains of messages that ran over their budget: one notice for each."""
+
+    list_display = ["chain", "sender_address", "unsent", moment("created_at", "stopped")]
+    list_select_related = ["sender__mailbox"]
+
+    @admin.display(description="Chain")
+    def chain(self, row: StoppedChain) -> str:
+        return row.root
+
+    @admin.display(description="Stopped at")
+    def sender_address(self, row: StoppedChain) -> SafeString:
+        return inline(row.sender)
+
+    @admin.display(description="What was not sent")
+    def unsent(self, row: StoppedChain) -> SafeString:
+        return one_line(row.content)
+
+    def facts(self, user: Any, row: StoppedChain) -> list[tuple[str, Any]]:
+        begun = Message.objects.filter(pk=row.root).first()
+        return [
+            ("It began with", page("message", begun) if begun else row.root),
+            ("Messages in it", Message.objects.filter(root=row.root).count()),
+            ("Stopped at", page("peer", row.sender)),
+            ("Stopped", row.created_at),
+        ]
+
+    def panels(self, user: Any, row: StoppedChain) -> list[Panel]:
+        return [Panel("What was not sent", "admin/mesh/content.html", {"content": row.content})]

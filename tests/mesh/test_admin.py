@@ -1,0 +1,108 @@
+"""The mesh in the admin: what staff see, and that every act asks first and goes through the service."""
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.test import Client
+from django.urls import reverse
+
+from mesh.models import Delivery, Peer
+from mesh.services import delivering, sending
+from mesh.services import peers as peer_services
+from tests.factories import UserFactory
+from tests.mesh.kit import public_peer, sender
+
+pytestmark = pytest.mark.django_db(transaction=True)
+VIEW = [f"mesh.view_{name}" for name in ("peer", "message", "delivery", "stoppedchain")]
+
+
+@pytest.fixture
+def operator():
+    client = Client()
+    client.force_login(UserFactory(may=[*VIEW, "mesh.manage_mesh"], is_staff=True))
+    return client
+
+
+@pytest.fixture
+def viewer():
+    client = Client()
+    client.force_login(UserFactory(may=VIEW, is_staff=True))
+    return client
+
+
+def test_receipts_show_what_became_of_a_message(operator, peers):
+    a, b, _ = peers("a", "b", "c")
+    message = sending.broadcast(sender(a), "<b>Who?</b>", blocking=True).message
+    sending.acknowledge(b, message.pk, "Me <script>alert(1)</script>.")
+    page = operator.get(reverse("admin:mesh_message_change", args=[message.pk])).content.decode()
+    assert "&lt;b&gt;Who?&lt;/b&gt;" in page
+    assert "<b>Who?" not in page
+    assert "<script>alert(1)" not in page
+    assert page.count("delivered") >= 2
+
+
+def test_a_peer_is_retired_and_brought_back_after_a_question(operator, peers):
+    (a,) = peers("a")
+    for act, retired in (("retire", True), ("bring_back", False)):
+        url = reverse(f"admin:mesh_peer_{act}", args=[a.pk])
+        assert operator.get(url).status_code == 200
+        assert (Peer.objects.get(pk=a.pk).retired_at is not None) is not retired
+        assert operator.post(url).status_code == 302
+        assert (Peer.objects.get(pk=a.pk).retired_at is not None) is retired
+    assert LogEntry.objects.count() == 2
+
+
+def test_an_outside_peer_is_registered_and_subscribed(operator):
+    form = {"address": "erp", "description": "Orders.", "capabilities": "order, invoice", "public": "on"}
+    assert operator.post(reverse("admin:mesh_peer_add"), form).status_code == 302
+    erp = Peer.objects.get(mailbox__address="erp")
+    assert {row.name for row in erp.capabilities.all()} == {"order", "invoice"}
+    url = reverse("admin:mesh_peer_subscribe", args=[erp.pk])
+    assert operator.post(url, {"topic": "stock"}).status_code == 302
+    assert operator.post(url, {"topic": " "}).status_code == 422
+    gone = reverse("admin:mesh_peer_unsubscribe", args=[erp.pk]) + "?topic=stock"
+    assert operator.get(gone).status_code == 200
+    assert erp.subscriptions.count() == 1
+    operator.post(gone)
+    assert erp.subscriptions.count() == 0
+    assert operator.post(reverse("admin:mesh_peer_add"), {"address": "not an address"}).status_code == 422
+
+
+def test_dead_deliveries_are_sent_again_or_closed(operator, peers, settings):
+    settings.MESH_TRANSPORTS = {"default": {"BACKEND": "mesh.transports.memory.MemoryTransport", "OPTIONS": {}}}
+    a, b = peers("a", "b")
+    manager = UserFactory(may=["mesh.manage_mesh"])
+    for text in ("One.", "Two."):
+        sending.send(sender(a), "b", text)
+    one, two = Delivery.objects.order_by("pk")
+    for row in (one, two):
+        delivering.bury(row.pk, "lost on the way")
+    page = operator.get(reverse("admin:mesh_delivery_change", args=[one.pk])).content.decode()
+    assert "lost on the way" in page
+    operator.post(reverse("admin:mesh_delivery_again", args=[one.pk]))
+    operator.post(reverse("admin:mesh_delivery_close", args=[two.pk]))
+    one.refresh_from_db()
+    two.refresh_from_db()
+    assert one.status == "delivered"
+    assert (two.status, two.closed_at is not None) == ("dead", True)
+    assert peer_services.retire(manager, b.pk).retired_at
+
+
+def test_who_may_only_look_changes_nothing(viewer, peers):
+    (a,) = peers("a")
+    assert viewer.get(reverse("admin:mesh_peer_change", args=[a.pk])).status_code == 200
+    for act in ("retire", "bring_back", "subscribe", "unsubscribe"):
+        url = reverse(f"admin:mesh_peer_{act}", args=[a.pk])
+        assert viewer.get(url).status_code == 403
+        assert viewer.post(url, {"topic": "x"}).status_code == 403
+    assert viewer.post(reverse("admin:mesh_peer_add"), {"address": "erp"}).status_code == 403
+    assert Peer.objects.count() == 1
+
+
+def test_a_stranger_sees_nothing(peers):
+    (a,) = peers("a")
+    public_peer("b")
+    client = Client()
+    client.force_login(UserFactory(is_staff=True))
+    for name in ("peer", "message", "delivery", "stoppedchain"):
+        assert client.get(reverse(f"admin:mesh_{name}_changelist")).status_code == 403
+    assert client.get(reverse("admin:mesh_peer_change", args=[a.pk])).status_code == 403

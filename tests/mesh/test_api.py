@@ -1,0 +1,98 @@
+"""The mesh over HTTP: as the peer that the key is bound to, and as no other."""
+
+import pytest
+
+from mesh.models import Delivery, Message, StoppedChain
+from mesh.services import sending
+from tests.api.kit import by_key, by_session, person
+from tests.mesh.kit import letters, public_peer, sender, wait_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def erp(worker):
+    """An outside peer with its key."""
+    peer = public_peer("erp", agent="")
+    return by_key(person("robot"), "mesh", peer=peer.mailbox)
+
+
+def problem(response, status, slug):
+    assert response.status_code == status, response.content
+    assert response["Content-Type"] == "application/problem+json"
+    assert response.json()["type"] == f"urn:glove:problem:{slug}"
+
+
+def test_it_sends_acknowledges_and_reads_as_its_peer(erp, peers):
+    a, *_ = peers("a")
+    sent = erp.post("/mesh/messages", {"to": "a", "content": "An order.", "blocking": True})
+    assert sent.status_code == 201
+    (receipt,) = sent.json()["deliveries"]
+    assert (receipt["to"], receipt["status"], receipt["read_at"]) == ("a", "delivered", None)
+    message = Message.objects.get(pk=sent.json()["id"])
+    assert str(message.sender) == "erp"
+
+    sending.send(sender(a), "erp", "Shipped.", in_reply_to=message.pk)
+    assert wait_of(message).response == "Shipped."
+    (got,) = erp.get("/mesh/messages").json()["items"]
+    assert (got["sender"], got["content"], got["in_reply_to"]) == ("a", "Shipped.", message.pk)
+    assert erp.post(f"/mesh/messages/{got['id']}/ack", {"note": "Thanks."}).status_code == 200
+    (mine,) = erp.get(f"/mesh/messages/{message.pk}").json()["deliveries"]
+    assert mine["acknowledged_at"] is not None
+
+
+def test_an_addressee_sees_its_own_receipt_only(erp, peers):
+    a, *_ = peers("a", "b")
+    message = sending.broadcast(sender(a), "All.").message
+    assert Delivery.objects.filter(message=message).count() == 2
+    seen = erp.get(f"/mesh/messages/{message.pk}").json()
+    assert [delivery["to"] for delivery in seen["deliveries"]] == ["erp"]
+
+
+def test_what_is_refused_changes_nothing(erp, peers):
+    a, _ = peers("a", "b")
+    others = sending.send(sender(a), "b", "A secret.").message
+    problem(erp.get(f"/mesh/messages/{others.pk}"), 404, "message-not-found")
+    problem(erp.post(f"/mesh/messages/{others.pk}/ack", {}), 404, "message-not-found")
+    problem(erp.post("/mesh/messages", {"to": "nobody", "content": "Hi."}), 404, "unknown-peer")
+    problem(erp.post("/mesh/messages", {"to": "a", "content": " "}), 422, "blank-text")
+    problem(erp.post("/mesh/messages", {"to": "a", "content": "Hi.", "from": "b"}), 422, "invalid")
+    problem(erp.post("/mesh/messages", {"content": "Hi.", "topic": "tides"}), 422, "nobody-to-reach")
+    problem(by_session(person("ada")).get("/mesh/peers"), 403, "not-a-peer")
+    problem(by_key(person("bob"), "read").get("/mesh/peers"), 403, "scope")
+    assert Message.objects.count() == 1
+
+
+def test_one_idempotency_key_is_one_message(erp, peers):
+    """Case 31."""
+    a, *_ = peers("a")
+    letter = {"to": ["a", "A"], "content": "Once."}
+    first = erp.post("/mesh/messages", letter, Idempotency_Key="k1")
+    again = erp.post("/mesh/messages", letter, Idempotency_Key="k1")
+    assert first.json()["id"] == again.json()["id"]
+    assert len(letters(a)) == 1
+    problem(
+        erp.post("/mesh/messages", {**letter, "content": "Twice."}, Idempotency_Key="k1"), 422, "idempotency-mismatch"
+    )
+
+
+def test_a_chain_over_its_budget_is_refused_and_noticed_once(erp, peers, settings):
+    settings.MESH_LIMITS = {"hops": 0}
+    a, *_ = peers("a")
+    message = sending.send(sender(a), "erp", "Well?").message
+    for key in ("k1", "k2", None):
+        headers = {"Idempotency_Key": key} if key else {}
+        answer = erp.post("/mesh/messages", {"content": "Well.", "in_reply_to": message.pk}, **headers)
+        problem(answer, 409, "too-many-hops")
+    assert StoppedChain.objects.get().root == message.pk
+    assert Message.objects.count() == 1
+
+
+def test_peers_are_listed_and_filtered(erp, worker):
+    public_peer("planner", capabilities=["plan"])
+    public_peer("hidden", public=False)
+    names = lambda query: [peer["name"] for peer in erp.get(f"/mesh/peers{query}").json()["items"]]  # noqa: E731
+    assert names("") == ["planner"]
+    assert names("?capability=plan") == ["planner"]
+    assert names("?capability=roast") == []
+    assert names("?name=LANN") == ["planner"]
