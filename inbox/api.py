@@ -105,7 +105,7 @@ def list_items(request: HttpRequest, paging: Paging, filters: Annotated[ItemFilt
     only = _fitting(filters)
     if paging.cursor is not None:
         only &= Q(pk__lt=read_cursor(paging.cursor, "items", 1)[0])
-    found = newest_items(request.auth.user, only, paging.limit + 1)
+    found = newest_items(request.auth.user, only, paging.limit + 1, tag=filters.tag)
     return cut(found, paging, lambda page: make_cursor("items", page[-1].pk))
 
 
@@ -145,7 +145,7 @@ def link_item(request: HttpRequest, item_id: PathId, wish: LinkWish = LinkWish()
 
 
 def _fitting(filters: ItemFilters) -> Q:
-    only = Q(**filters.model_dump(exclude_none=True, exclude={"mailbox"}))
+    only = Q(**filters.model_dump(exclude_none=True, exclude={"mailbox", "tag"}))
     if filters.mailbox is not None:
         mailbox = find_mailbox(filters.mailbox)
         only &= Q(mailbox=mailbox.pk if mailbox else None)

@@ -121,6 +121,7 @@ class Item(models.Model):
             models.Index(fields=["mailbox", "-id"], name="item_by_mailbox"),
             models.Index(fields=["status", "-id"], name="item_by_status"),
             models.Index(fields=["tag", "-id"], name="item_by_tag"),
+            models.Index(fields=["-id"], name="item_blocking", condition=Q(blocking=True)),
             models.Index("origin", name="item_by_origin", condition=Q(origin__isnull=False)),
         ]
 
