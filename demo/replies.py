@@ -1,13 +1,13 @@
 """What the script does with a customer's words: a handful of intents, told apart by plain words."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 
-from demo.hearing import Call
+from demo.hearing import Call, Done
 from demo.memory import Memory, Plan
 from demo.refunds import refund
 from demo.shelf import OnShelf, find_on, read_orders, read_shelf
-from demo.words import bags_of, count_in, order_number_in
+from demo.words import bags_of, count_in, money, order_number_in
 
 ABILITIES = (
     "I am the shop's scripted concierge: no language model, just a few rules. Try:\n"
@@ -68,11 +68,15 @@ def _order(coffee: OnShelf, bags: int, memory: Memory) -> Plan:
     if not placed:
         return done.result
     number, what = placed.groups()
-    yield from memory.post(f"pay:{number}", f"Payment of order {number}: {what}.")
+    yield from _ask_for_payment(number, what, memory)
+    return f"Order {number} is yours: {what}. I tell you here as soon as it is paid.\n{BANK.format(number=number)}"
+
+
+def _ask_for_payment(number: str, what: str, memory: Memory) -> Generator[Call, Done, None]:
+    yield from memory.post(f"pay:{number}", f"{what}. Has it been paid?\nAnswer “paid” when the money is there.")
     yield from memory.task(
         f"Take the payment of order {number}", f"Waiting for the payment of order {number}", "in_progress"
     )
-    return f"Order {number} is yours: {what}. I tell you here as soon as it is paid.\n{BANK.format(number=number)}"
 
 
 def _wait_for(coffee: OnShelf, bags: int, memory: Memory) -> Plan:
@@ -128,10 +132,8 @@ def pay(text: str, memory: Memory) -> Plan:
     if mine[number].paid:
         return f"Order {number} is paid."
     if not list(memory.waiting_for(f"pay:{number}")):
-        yield from memory.post(f"pay:{number}", f"Payment of order {number}: {mine[number].what}.")
-        yield from memory.task(
-            f"Take the payment of order {number}", f"Waiting for the payment of order {number}", "in_progress"
-        )
+        order = mine[number]
+        yield from _ask_for_payment(str(number), f"{order.what}, {money(order.total)}", memory)
     return f"Order {number} is not paid yet. I wait for the payment and tell you here.\n{BANK.format(number=number)}"
 
 

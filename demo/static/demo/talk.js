@@ -3,7 +3,7 @@
   "use strict";
 
   const byId = (id) => document.getElementById(id);
-  const { api, login, user, limit, csrf } = byId("desk").dataset;
+  const { api, login, user, userId, limit, csrf } = byId("desk").dataset;
   const LIMIT = Number(limit);
   const OPEN_TURN = ["queued", "running", "waiting"];
   const PAGE = 200;
@@ -104,6 +104,8 @@
   }
 
   // --- Messages
+  const scroll = byId("scroll");
+  let atEnd = true;
   const STATUS_WORDS = {
     pending: "not begun", running: "running", waiting: "waiting", deferred: "later", done: "done", failed: "failed",
     denied: "refused", aborted: "not run", unknown: "outcome unknown",
@@ -112,9 +114,8 @@
 
   function inWords(tag) {
     const [kind, ...rest] = tag.split(":");
-    const known = { restock: "Back in stock", pay: "Payment of order", approval: "Approval of" }[kind];
-    if (known && rest.length) return `${known} ${rest.join(" ")}`;
-    return tag.replaceAll(":", " ");
+    const known = { restock: "Back in stock: ", pay: "Payment: order ", approval: "Approval: " }[kind];
+    return known && rest.length ? known + rest.join(" ") : tag.replaceAll(":", " ");
   }
 
   function head(who, iso, note) {
@@ -183,18 +184,34 @@
     return state.pages.flatMap((page) => page.items).filter((message) => !seen.has(message.id) && seen.add(message.id));
   }
 
+  // Replies that hold nothing but calls, one after the other, are one line.
+  function withCallsTogether(messages) {
+    const silent = (message) => message.sender === "agent" && message.kind === "message" && !message.text;
+    const shown = [];
+    for (const message of messages) {
+      const before = shown[shown.length - 1];
+      if (before && silent(before) && silent(message)) {
+        shown[shown.length - 1] = { ...before, tool_calls: [...before.tool_calls, ...message.tool_calls] };
+      } else shown.push(message);
+    }
+    return shown;
+  }
+
   function renderMessages() {
-    const scroll = byId("scroll");
-    const atEnd = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < 80;
     const messages = shownMessages();
     const ids = new Set(messages.map((message) => message.id));
     state.outbox = state.outbox.filter((entry) => !ids.has(entry.id));
     const unsent = state.outbox.filter((entry) => entry.conversation === state.id);
-    const entries = messages.map((message) => ({ key: `m${message.id}`, data: message }));
+    const entries = withCallsTogether(messages).map((message) => ({ key: `m${message.id}`, data: message }));
     for (const { key, text, status, error } of unsent) entries.push({ key: `o${key}`, data: { unsent: true, key, text, status, error } });
     reconcile(byId("messages"), entries, (data) => (data.unsent ? buildUnsent(data) : buildMessage(data)));
     say(byId("empty"), entries.length ? "" : state.id ? "Nothing has been said yet." : "Say what you would like. The agent answers here, and writes to you when something that it waits for has come.");
     if (state.pages.length) announce(messages);
+    stayAtEnd();
+  }
+
+  // The newest message stays in sight, unless the reader has scrolled away from it.
+  function stayAtEnd() {
     if (atEnd) scroll.scrollTop = scroll.scrollHeight;
   }
 
@@ -220,7 +237,7 @@
 
   // --- The turn, the tasks, what is waited for
   function renderTurn() {
-    const turn = state.turn || { status: "" };
+    const turn = state.turn || { status: "", reason: "", error: "" };
     const because = turn.error || turn.reason.replaceAll("_", " ");
     const texts = {
       queued: turn.reason ? `${agentName()} will try again soon: ${because}` : `${agentName()} will begin in a moment.`,
@@ -253,7 +270,7 @@
     show(byId("waiting-none"), !state.waiting.length);
     show(byId("tasks-none"), !state.tasks.length);
     const open = state.tasks.filter((task) => task.status !== "completed").length;
-    byId("beside-summary").textContent = `Waiting for ${state.waiting.length || "nothing"} · ${open} open ${open === 1 ? "task" : "tasks"}`;
+    byId("beside-summary").textContent = `Waiting: ${state.waiting.length} · Tasks: ${open}`;
   }
 
   // --- Conversations
@@ -289,9 +306,8 @@
 
   // A member of staff sees other people's conversations through the API; this page is for her own.
   function isMine(found) {
-    const own = `${found.agent}/${user}`.toLowerCase();
-    const mailbox = found.mailbox.toLowerCase();
-    return mailbox === own || mailbox.startsWith(`${own}/`);
+    const mailbox = `${found.mailbox}/`.toLowerCase();
+    return [user, `user-${userId}`].some((name) => mailbox.startsWith(`${found.agent}/${name}/`.toLowerCase()));
   }
 
   async function loadConversations(cursor) {
@@ -306,6 +322,7 @@
     Object.assign(state, { id, conversation: null, pages: [], turn: null, tasks: [], waiting: [], shownIds: null });
     state.conversation = state.conversations.find((found) => found.id === id) || null;
     if (narrow.matches) byId("list-fold").open = false;
+    atEnd = true;
     byId("messages").replaceChildren();
     render();
     poll();
@@ -333,8 +350,8 @@
     const entry = { key: newKey(), text, status: "sending", error: "", conversation: state.id, id: "" };
     state.outbox.push(entry);
     state.activeAt = Date.now();
+    atEnd = true;
     renderMessages();
-    byId("scroll").scrollTop = byId("scroll").scrollHeight;
     line = line.then(() => deliver(entry)); // one after the other, or they could arrive in another order
   }
 
@@ -355,8 +372,9 @@
 
   // The first message of a new conversation opens it. What was typed behind it goes there too.
   async function openFor(entry) {
-    const agent = byId("agent").value || (state.agents[0] || {}).name;
-    const title = entry.text.trim().split("\n", 1)[0].slice(0, 60);
+    if (!state.agents.length) await loadAgents();
+    const agent = byId("agent").value;
+    const title = titleFor(entry.text);
     const opened = await call("/conversations", { agent, title }, `${entry.key}-open`);
     for (const other of state.outbox) if (!other.conversation) other.conversation = opened.id;
     state.conversations.unshift(opened);
@@ -372,6 +390,12 @@
     state.outbox = state.outbox.filter((other) => other !== entry);
     text.value = entry.text;
     measure();
+  }
+
+  // The first line, short enough for a title in any script; none where nothing of it would be seen.
+  function titleFor(words) {
+    const line = Array.from(words.trim().split("\n", 1)[0]).slice(0, 45).join("");
+    return /[\p{L}\p{N}\p{P}\p{S}]/u.test(line) ? line : "";
   }
 
   function sendAgain(key) {
@@ -574,6 +598,8 @@
     poll();
   });
   narrow.addEventListener("change", fold);
+  scroll.addEventListener("scroll", () => { atEnd = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < 80; });
+  new ResizeObserver(stayAtEnd).observe(scroll);
   fold();
   try {
     text.value = sessionStorage.getItem("draft") || "";
