@@ -14,18 +14,17 @@ from datetime import timedelta
 
 from django.conf import settings
 from django.db import InterfaceError, InternalError, OperationalError, connection
-from django.db.models import DurationField, Exists, ExpressionWrapper, F
+from django.db.models import DurationField, ExpressionWrapper, F
 
 from inbox.clock import clock
 from inbox.models import Sweep
+from inbox.services import passes
 
 log = logging.getLogger(__name__)
 
-CLAIM = "claim"  # held while a pass runs
-PASS = "pass"  # when the last pass began
+CLAIM, PASS = passes.CLAIM, passes.PASS
 FAILED = -1  # in a pass's counts: the job raised
 ROUNDS = 20  # a job that still finds rows is called again, so often at most in one pass
-LONG_AGO_S = 10 * 365 * 24 * 3600
 INFRASTRUCTURE = (OperationalError, InternalError, InterfaceError)
 
 
@@ -70,7 +69,7 @@ def age_s() -> float | None:
     """Seconds since a pass last began, by the database's clock; None when none ever did."""
     age = ExpressionWrapper(clock() - F("began_at"), output_field=DurationField())
     found: timedelta | None = Sweep.objects.filter(name=PASS).annotate(age=age).values_list("age", flat=True).first()
-    return found.total_seconds() if found is not None and found < timedelta(seconds=LONG_AGO_S / 2) else None
+    return found.total_seconds() if found is not None and found < timedelta(seconds=passes.LONG_AGO_S / 2) else None
 
 
 def _run(job: Job, stopping: Callable[[], bool]) -> int:
@@ -93,27 +92,9 @@ def _run(job: Job, stopping: Callable[[], bool]) -> int:
 def _claimed(after_s: float) -> Iterator[bool]:
     """Whether the pass is ours. Given back at the end, unless it lapsed meanwhile and may be another's."""
     lapses = time.monotonic() + settings.SWEEP_EVERY_S
-    mine = _claim(after_s)
+    mine = passes.claim(after_s)
     try:
         yield mine
     finally:
         if mine and time.monotonic() < lapses:
-            Sweep.objects.filter(name=CLAIM).update(began_at=clock(-LONG_AGO_S))
-
-
-def _claim(after_s: float) -> bool:
-    _ensure_rows()
-    last = Sweep.objects.filter(name=PASS, began_at__lte=clock(-after_s))
-    if not last.exists():
-        return False
-    free = Sweep.objects.filter(Exists(last), name=CLAIM, began_at__lte=clock(-settings.SWEEP_EVERY_S))
-    claimed = free.update(began_at=clock())
-    if claimed:
-        Sweep.objects.filter(name=PASS).update(began_at=clock())
-    return bool(claimed)
-
-
-def _ensure_rows() -> None:
-    if Sweep.objects.filter(name__in=[CLAIM, PASS]).count() < 2:
-        rows = [Sweep(name=name, began_at=clock(-LONG_AGO_S)) for name in (CLAIM, PASS)]
-        Sweep.objects.bulk_create(rows, ignore_conflicts=True)
+            passes.release()
