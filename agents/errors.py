@@ -16,7 +16,7 @@ class UnknownAgent(AgentsError):
 
 
 class ConversationNotFound(AgentsError):
-    """There is no such conversation here."""
+    """There is no such conversation, or you may not see it. Check its id."""
 
     slug, status = "conversation-not-found", 404
 
@@ -46,7 +46,7 @@ class NothingToRetry(AgentsError):
 
 
 class PermissionNotFound(AgentsError):
-    """There is no such permission here."""
+    """There is no such permission, or you may not see it. Check its id."""
 
     slug, status = "permission-not-found", 404
 

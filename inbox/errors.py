@@ -72,7 +72,7 @@ class TooManyAtOnce(InboxError):
 
 
 class ItemNotFound(InboxError):
-    """There is no such item here."""
+    """There is no such item, or you may not see it. Check its id."""
 
     slug, status = "item-not-found", 404
 

@@ -44,7 +44,7 @@ def drop_as(user: Any, *, mailbox: str, tag: str, request: str, response: str, v
         raise NotAllowed("You need the permission inbox.drop_item to drop mail.")
     found = find_mailbox(mailbox)
     if found is None or not (user.is_superuser or found.owner_id in (None, user.pk) or access.is_desk(user)):
-        raise ItemNotFound(f"There is no mailbox {mailbox!r}.")
+        raise ItemNotFound(f"There is no mailbox {mailbox!r} that you may write to. Check the address.")
     if access.tag_has_group(tag):
         raise NotAllowed(f"The tag {tag} is answered by a group; mail with it cannot be dropped.")
     with transaction.atomic():
@@ -65,7 +65,9 @@ def make_link(user: Any, item_id: int, *, expires_in_s: int = 24 * 3600) -> tupl
         # Locked while it is still pending: a link for a closed item would be dead at birth.
         if not Item.objects.select_for_update(no_key=True).filter(pk=item_id, status=Item.Status.PENDING).exists():
             items.refuse(item_id, "")
-        link = ResolveLink.objects.create(item=item, token_hash=_hash(token), maker=user, expires_at=clock(expires_in_s))
+        link = ResolveLink.objects.create(
+            item=item, token_hash=_hash(token), maker=user, expires_at=clock(expires_in_s)
+        )
         link.refresh_from_db()
         _log(user, item, f"Made link {link.pk}.")
     return link, token
@@ -116,7 +118,7 @@ def _require(user: Any, item_id: int) -> Item:
     if item is None or not access.may_see(user, item):
         raise ItemNotFound
     if not access.may_resolve(user, item):
-        raise NotAllowed(f"You may see this item, but {item.tag} is for others to answer.")
+        raise NotAllowed(f"You may see this item, but {item.tag} is for others to answer. Ask one of them.")
     return item
 
 
