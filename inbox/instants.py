@@ -67,12 +67,15 @@ class Crontab:
 
     def latest(self, now: datetime.datetime) -> datetime.datetime | None:
         """The last instant up to this moment; None where there is none within 41 years."""
-        day = now.astimezone(ZoneInfo(self.zone)).date() + DAY  # a clock that goes back over midnight
+        best = None
+        day = now.astimezone(ZoneInfo(self.zone)).date() + DAY  # a clock may go back over midnight
         for _ in range(SEARCH_DAYS):
-            if self._fits(day) and (found := [instant for instant in self._instants(day) if instant <= now]):
-                return max(found)
+            found = [instant for instant in self._instants(day) if instant <= now] if self._fits(day) else []
+            if best is not None:  # and then the end of the day before comes after the beginning of this one
+                return max([best, *found])
+            best = max(found, default=None)
             day -= DAY
-        return None
+        return best
 
     @cached_property
     def _parsed(self) -> crontab:

@@ -160,8 +160,7 @@ def _pending(pattern: str) -> Iterator[Item]:
     while batch := list(fits.filter(pk__gt=seen, pk__lte=last).select_related("mailbox").order_by("pk")[:BATCH]):
         seen = batch[-1].pk
         for item in batch:
-            # Again in Python: SQLite's LIKE does not tell A from a. The system's own tags are for no resolver.
-            if tags.matches(pattern, item.tag) and not item.tag.lower().startswith(tags.RESERVED):
+            if not item.tag.lower().startswith(tags.RESERVED):  # the system's own are for no resolver
                 yield item
 
 

@@ -94,6 +94,26 @@ def test_every_hour_follows_real_time_around_each_change(zone, line):
         assert walk(schedule, minutes[0], minutes[-1]) == expected
 
 
+@pytest.mark.parametrize("line", [*HOURLY, "0 0 * * *", "30 23 * * *"])
+def test_a_clock_that_goes_back_over_midnight(line):
+    """Newfoundland did, until 2011: from 00:01 to 23:01 of the day before."""
+    schedule, local = from_text(line, "America/St_Johns"), ZoneInfo("America/St_Johns")
+    shift = datetime.datetime(2010, 11, 7, 2, 31, tzinfo=UTC)
+    assert (shift - MINUTE).astimezone(local).day == 7
+    assert shift.astimezone(local).day == 6
+    parsed = schedule._parsed
+    minutes = [shift + n * MINUTE for n in range(-5 * 60, 5 * 60)]
+    expected = [
+        moment
+        for moment in minutes
+        if (there := moment.astimezone(local)).minute in parsed.minute
+        and there.hour in parsed.hour
+        and there.month in parsed.month_of_year
+        and (len(parsed.hour) == 24 or there.fold == 0)
+    ]
+    assert walk(schedule, minutes[0], minutes[-1]) == expected
+
+
 @given(
     zone=st.sampled_from(ZONES),
     line=st.sampled_from(FIXED + HOURLY),

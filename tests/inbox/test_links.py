@@ -240,7 +240,7 @@ class TestADeadLink:
             assert response.status_code == status
             assert "Refund" not in response.content.decode()
             assert "This link does not work" in response.content.decode()
-        for body in ({"response": "Yes."}, {"response": ""}):
+        for body in ({"response": "Yes."}, {"response": ""}, b"not JSON"):
             found = problem_of(post_json(program, address, body))
             assert found[0] == status
             assert "Refund" not in json.dumps(found[2])

@@ -156,6 +156,17 @@ def test_a_clock_set_back_repeats_nothing_and_one_far_ahead_stops_nothing(every_
     assert resolvers.run_resolver("look")
 
 
+def test_a_new_schedule_does_not_run_instants_of_before_the_last_run(every_minute, declarations, at):
+    every_minute(lambda item: None)
+    at(START + datetime.timedelta(minutes=30))
+    assert resolvers.run_resolver("look")
+    declarations.resolvers.clear()
+    resolver("restock:*", every=3600, name="look")(lambda item: None)
+    assert resolvers.run_resolver("look") is None, "12:00 is past"
+    at(START + datetime.timedelta(hours=1))
+    assert resolvers.run_resolver("look")
+
+
 def test_racing_ticks_make_one_run(declarations, at, race):
     """Of several processes, so past the guard that one process has of its own."""
     made = resolver("restock:*", every=60, name="look")(lambda item: None)
