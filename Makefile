@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Quiet but for errors, and no advertisement of a newer pip.
 INSTALL := $(BIN)/python -m pip install -qq --no-input --disable-pip-version-check
-SOURCES := inbox agents glove_site demo tests bench manage.py
+SOURCES := inbox agents mesh glove_site demo tests bench manage.py
 
 help:
 	@echo 'make run      start everything in one process, with the demo: http://127.0.0.1:$(PORT)/ (PORT=$(PORT))'
@@ -35,7 +35,7 @@ lint: $(VENV)/.dev
 	@$(BIN)/djlint --check --quiet --allow-empty-input . || { $(BIN)/djlint --check . ; exit 1; }
 	@$(BIN)/djlint --lint --quiet --allow-empty-input .
 	@$(BIN)/lint-imports --no-logo
-	@$(BIN)/mypy $(wildcard $(SOURCES) mesh)
+	@$(BIN)/mypy $(SOURCES)
 
 clean:
 	@rm -rf $(VENV)
