@@ -39,7 +39,9 @@ def secret_key(debug: bool, folder: Path) -> str:
     if key := os.environ.get("SECRET_KEY"):
         return key
     if not debug:
-        raise ImproperlyConfigured("SECRET_KEY is not set. With DEBUG=0 it must be: a long random string, kept private.")
+        raise ImproperlyConfigured(
+            "SECRET_KEY is not set. With DEBUG=0 it must be: a long random string, kept private."
+        )
     path = folder / "secret_key"
     try:
         # Exclusive creation: two processes that start together agree on the first one's key.

@@ -102,7 +102,9 @@ if not DEBUG:
 REDIS_URL = os.environ.get("REDIS_URL", "")
 CELERY_BROKER_URL = REDIS_URL or "memory://localhost/"
 CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, float] = (
-    {"socket_timeout": 5, "socket_keepalive": True, "health_check_interval": 10} if REDIS_URL else {"polling_interval": 0.02}
+    {"socket_timeout": 5, "socket_keepalive": True, "health_check_interval": 10}
+    if REDIS_URL
+    else {"polling_interval": 0.02}
 )
 CELERY_TASK_DEFAULT_QUEUE = os.environ.get("GLOVE_QUEUE", "glove")
 CELERY_TASK_IGNORE_RESULT = True
@@ -149,7 +151,10 @@ DEFAULT_FROM_EMAIL = os.environ.get("DEFAULT_FROM_EMAIL", "glove@localhost")
 
 # --- The inbox
 INBOX_NOTIFIERS = {
-    "default": {"BACKEND": f"inbox.notifiers.{'email.EmailNotifier' if EMAIL_HOST else 'null.NullNotifier'}", "OPTIONS": {}}
+    "default": {
+        "BACKEND": f"inbox.notifiers.{'email.EmailNotifier' if EMAIL_HOST else 'null.NullNotifier'}",
+        "OPTIONS": {},
+    }
 }
 INBOX_OWNER_TAGS: list[str] = env.words("INBOX_OWNER_TAGS")  # tag patterns that the mailbox's owner may answer
 INBOX_MAX_OPEN_ITEMS = 20  # per mailbox
@@ -172,7 +177,9 @@ AGENT_LIMITS: dict[str, float] = {"lease_s": env.seconds("GLOVE_LEASE_S", 30)}
 # "cache_write": 3.75}}. A model that is not named costs nothing in the ledger.
 AGENT_PRICES: dict[str, dict[str, float]] = json.loads(os.environ.get("GLOVE_PRICES") or "{}")
 SWEEP_EVERY_S = env.seconds("GLOVE_SWEEP_EVERY_S", 15)
-RING_AGAIN_S = env.seconds("GLOVE_RING_AGAIN_S", 60)  # a due turn that was rung and did not start is rung again after this
+RING_AGAIN_S = env.seconds(
+    "GLOVE_RING_AGAIN_S", 60
+)  # a due turn that was rung and did not start is rung again after this
 
 # --- Logging
 LOGGING = logs.configuration(debug=DEBUG, level=os.environ.get("LOG_LEVEL", "INFO").upper())

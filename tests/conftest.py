@@ -4,7 +4,14 @@ import os
 
 from hypothesis import settings as hypothesis_settings
 
-pytest_plugins = ("tests.network", "tests.services", "tests.database", "tests.browser", "tests.doorbell", "tests.processes")
+pytest_plugins = (
+    "tests.network",
+    "tests.services",
+    "tests.database",
+    "tests.browser",
+    "tests.doorbell",
+    "tests.processes",
+)
 
 # A slow moment of the machine is no failure; in CI the same examples are drawn every time.
 hypothesis_settings.register_profile("suite", deadline=None, derandomize=os.environ.get("CI") == "true")
