@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from django.http import HttpRequest
 from ninja import Router, Status
 
 from agents import access, registry
@@ -22,6 +21,7 @@ from agents.models import Conversation, Permission, Turn
 from agents.services import conversations, permissions
 from agents.transcript import messages_after, reached
 from inbox.errors import NotAllowed
+from inbox.http.auth import Call
 from inbox.http.fields import PathId
 from inbox.http.paging import Page, Paging, cut, make_cursor, newest_first, read_cursor
 
@@ -29,7 +29,7 @@ router = Router(tags=["agents"])
 
 
 @router.get("/agents", response=Page[AgentOut], summary="The declared agents")
-def list_agents(request: HttpRequest) -> dict[str, Any]:
+def list_agents(request: Call) -> dict[str, Any]:
     request.auth.require("read")
     return {"items": [registry.agents[name] for name in sorted(registry.agents)], "next": None}
 
@@ -38,7 +38,7 @@ def list_agents(request: HttpRequest) -> dict[str, Any]:
 
 
 @router.post("/conversations", response={201: ConversationOut}, summary="Open a conversation")
-def open_conversation(request: HttpRequest, wish: OpenConversation) -> Status[Conversation]:
+def open_conversation(request: Call, wish: OpenConversation) -> Status[Conversation]:
     request.auth.require("converse")
     free = request.auth.has_right("mailboxes", "inbox.mailboxes")
     opened = conversations.open_for(
@@ -48,36 +48,36 @@ def open_conversation(request: HttpRequest, wish: OpenConversation) -> Status[Co
 
 
 @router.get("/conversations", response=Page[ConversationOut], summary="List conversations, newest first")
-def list_conversations(request: HttpRequest, paging: Paging) -> dict[str, Any]:
+def list_conversations(request: Call, paging: Paging) -> dict[str, Any]:
     request.auth.require("read")
     rows = access.visible_conversations(request.auth.user).select_related("mailbox")
     return newest_first(rows, paging, "conversations")
 
 
 @router.get("/conversations/{id:conversation_id}", response=ConversationOut, summary="One conversation")
-def get_conversation(request: HttpRequest, conversation_id: PathId) -> Conversation:
+def get_conversation(request: Call, conversation_id: PathId) -> Conversation:
     return _seen(request, conversation_id)
 
 
 @router.post("/conversations/{id:conversation_id}/close", response=ConversationOut, summary="Close a conversation")
-def close_conversation(request: HttpRequest, conversation_id: PathId) -> Conversation:
+def close_conversation(request: Call, conversation_id: PathId) -> Conversation:
     return conversations.close(_written(request, conversation_id))
 
 
 @router.post("/conversations/{id:conversation_id}/cancel", response=TurnOut, summary="Cancel the open turn")
-def cancel_turn(request: HttpRequest, conversation_id: PathId) -> Turn:
+def cancel_turn(request: Call, conversation_id: PathId) -> Turn:
     return conversations.cancel(_written(request, conversation_id))
 
 
 @router.post("/conversations/{id:conversation_id}/retry", response=TurnOut, summary="Try the failed turn again")
-def retry_turn(request: HttpRequest, conversation_id: PathId) -> Turn:
+def retry_turn(request: Call, conversation_id: PathId) -> Turn:
     return conversations.retry(_written(request, conversation_id))
 
 
 @router.post(
     "/conversations/{id:conversation_id}/messages", response={202: QueuedOut}, summary="Write to the agent, and wake it"
 )
-def say(request: HttpRequest, conversation_id: PathId, message: Say) -> Status[dict[str, Any]]:
+def say(request: Call, conversation_id: PathId, message: Say) -> Status[dict[str, Any]]:
     said = conversations.say(_written(request, conversation_id), message.text, author=request.auth.user)
     return Status(202, {"id": said.pk, "conversation": said.conversation_id, "status": "queued"})
 
@@ -85,7 +85,7 @@ def say(request: HttpRequest, conversation_id: PathId, message: Say) -> Status[d
 @router.get(
     "/conversations/{id:conversation_id}/messages", response=Page[MessageOut], summary="The history, oldest first"
 )
-def list_messages(request: HttpRequest, conversation_id: PathId, paging: Paging) -> dict[str, Any]:
+def list_messages(request: Call, conversation_id: PathId, paging: Paging) -> dict[str, Any]:
     conversation = _seen(request, conversation_id)
     place, queued = read_cursor(paging.cursor, "messages", 2) if paging.cursor is not None else (0, 0)
     found = messages_after(conversation.pk, place, queued, paging.limit + 1)
@@ -93,12 +93,12 @@ def list_messages(request: HttpRequest, conversation_id: PathId, paging: Paging)
 
 
 @router.get("/conversations/{id:conversation_id}/turns", response=Page[TurnOut], summary="Turns, newest first")
-def list_turns(request: HttpRequest, conversation_id: PathId, paging: Paging) -> dict[str, Any]:
+def list_turns(request: Call, conversation_id: PathId, paging: Paging) -> dict[str, Any]:
     return newest_first(_seen(request, conversation_id).turns.all(), paging, "turns")
 
 
 @router.get("/conversations/{id:conversation_id}/tasks", response=Page[TaskOut], summary="The agent's task list")
-def list_tasks(request: HttpRequest, conversation_id: PathId) -> dict[str, Any]:
+def list_tasks(request: Call, conversation_id: PathId) -> dict[str, Any]:
     return {"items": list(_seen(request, conversation_id).tasks.all()), "next": None}
 
 
@@ -106,27 +106,27 @@ def list_tasks(request: HttpRequest, conversation_id: PathId) -> dict[str, Any]:
 
 
 @router.get("/permissions", response=Page[PermissionOut], summary="Standing decisions about tools, newest first")
-def list_permissions(request: HttpRequest, paging: Paging) -> dict[str, Any]:
+def list_permissions(request: Call, paging: Paging) -> dict[str, Any]:
     request.auth.require("read")
     rows = access.visible_permissions(request.auth.user).select_related("mailbox", "decided_by")
     return newest_first(rows, paging, "permissions")
 
 
 @router.post("/permissions/{id:permission_id}/revoke", response=PermissionOut, summary="End a standing decision")
-def revoke_permission(request: HttpRequest, permission_id: PathId) -> Permission:
+def revoke_permission(request: Call, permission_id: PathId) -> Permission:
     request.auth.require("permissions")
     if not access.visible_permissions(request.auth.user).filter(pk=permission_id).exists():
         raise PermissionNotFound
     return permissions.revoke(permission_id, request.auth.user)
 
 
-def _seen(request: HttpRequest, conversation_id: int) -> Conversation:
+def _seen(request: Call, conversation_id: int) -> Conversation:
     """The conversation for a reader, or ConversationNotFound."""
     request.auth.require("read")
     return _visible(request, conversation_id)
 
 
-def _written(request: HttpRequest, conversation_id: int) -> int:
+def _written(request: Call, conversation_id: int) -> int:
     """The conversation for a writer; NotAllowed for one who may only see it."""
     request.auth.require("converse")
     conversation = _visible(request, conversation_id)
@@ -137,7 +137,7 @@ def _written(request: HttpRequest, conversation_id: int) -> int:
     return conversation.pk
 
 
-def _visible(request: HttpRequest, conversation_id: int) -> Conversation:
+def _visible(request: Call, conversation_id: int) -> Conversation:
     rows = access.visible_conversations(request.auth.user).select_related("mailbox")
     conversation = rows.filter(pk=conversation_id).first()
     if conversation is None:

@@ -158,7 +158,7 @@ class PermissionOut(Schema):
 
     @staticmethod
     def resolve_mailbox(permission: Permission) -> str | None:
-        return permission.mailbox and permission.mailbox.address
+        return permission.mailbox.address if permission.mailbox else None
 
     @staticmethod
     def resolve_arguments(permission: Permission) -> Any:
@@ -166,7 +166,7 @@ class PermissionOut(Schema):
 
     @staticmethod
     def resolve_decided_by(permission: Permission) -> str | None:
-        return permission.decided_by and permission.decided_by.get_username()
+        return permission.decided_by.get_username() if permission.decided_by else None
 
 
 def _usage(row: Conversation | Turn) -> dict[str, int]:

@@ -4,11 +4,11 @@ from typing import Annotated, Any, Literal
 
 from django.conf import settings
 from django.db.models import Q
-from django.http import HttpRequest
 from ninja import Field, Query, Router, Schema, Status
 
 from inbox import access
 from inbox.errors import ItemNotFound
+from inbox.http.auth import Call
 from inbox.http.fields import Body, Id, PathId, Time
 from inbox.http.paging import Page, Paging, cut, make_cursor, read_cursor
 from inbox.models import Item
@@ -89,7 +89,7 @@ class Reason(Body):
 class LinkWish(Body):
     """How long a link lives."""
 
-    expires_in_s: int = Field(24 * 3600, description="Seconds until the link dies, from 60 to 30 days.")
+    expires_in_s: int = Field(default=24 * 3600, description="Seconds until the link dies, from 60 to 30 days.")
 
 
 class LinkOut(Schema):
@@ -100,7 +100,7 @@ class LinkOut(Schema):
 
 
 @router.get("/items", response=Page[ItemOut], summary="List items, newest first")
-def list_items(request: HttpRequest, paging: Paging, filters: Annotated[ItemFilters, Query(...)]) -> dict[str, Any]:
+def list_items(request: Call, paging: Paging, filters: Annotated[ItemFilters, Query(...)]) -> dict[str, Any]:
     request.auth.require("read")
     only = _fitting(filters)
     if paging.cursor is not None:
@@ -110,7 +110,7 @@ def list_items(request: HttpRequest, paging: Paging, filters: Annotated[ItemFilt
 
 
 @router.get("/items/{id:item_id}", response=ItemOut, summary="One item")
-def get_item(request: HttpRequest, item_id: PathId) -> Item:
+def get_item(request: Call, item_id: PathId) -> Item:
     request.auth.require("read")
     item = access.visible_items(request.auth.user).select_related("mailbox").filter(pk=item_id).first()
     if item is None:
@@ -119,26 +119,26 @@ def get_item(request: HttpRequest, item_id: PathId) -> Item:
 
 
 @router.post("/items", response={201: ItemOut}, summary="Tell an agent something")
-def drop_item(request: HttpRequest, mail: Drop) -> Status[Item]:
+def drop_item(request: Call, mail: Drop) -> Status[Item]:
     request.auth.require("drop")
     item = answers.drop_as(request.auth.user, **mail.model_dump(), via=VIA)
     return Status(201, item)
 
 
 @router.post("/items/{id:item_id}/resolve", response=ItemOut, summary="Answer a pending item")
-def resolve_item(request: HttpRequest, item_id: PathId, answer: Answer) -> Item:
+def resolve_item(request: Call, item_id: PathId, answer: Answer) -> Item:
     request.auth.require("resolve")
     return answers.resolve_as(request.auth.user, item_id, answer.response, via=VIA)
 
 
 @router.post("/items/{id:item_id}/cancel", response=ItemOut, summary="Close a pending item without an answer")
-def cancel_item(request: HttpRequest, item_id: PathId, why: Reason) -> Item:
+def cancel_item(request: Call, item_id: PathId, why: Reason) -> Item:
     request.auth.require("resolve")
     return answers.cancel_as(request.auth.user, item_id, why.reason, via=VIA)
 
 
 @router.post("/items/{id:item_id}/link", response={201: LinkOut}, summary="Make a link that answers this item")
-def link_item(request: HttpRequest, item_id: PathId, wish: LinkWish = LinkWish()) -> Status[dict[str, Any]]:
+def link_item(request: Call, item_id: PathId, wish: LinkWish = LinkWish()) -> Status[dict[str, Any]]:
     request.auth.require("resolve")
     link, token = answers.make_link(request.auth.user, item_id, expires_in_s=wish.expires_in_s)
     return Status(201, {"url": f"{settings.PUBLIC_URL}/r/{token}", "expires_at": link.expires_at})

@@ -2,9 +2,9 @@
 
 from typing import Annotated, Any, Literal
 
-from django.http import HttpRequest
 from ninja import Field, Query, Router, Schema, Status
 
+from inbox.http.auth import Call
 from inbox.http.fields import Body, Id, Time
 from inbox.http.paging import Page, Paging, cut, make_cursor, newest_first, read_cursor
 from mesh.errors import NotAPeer
@@ -93,7 +93,7 @@ class PeerFilters(Schema):
 
 
 @router.get("/peers", response=Page[PeerOut], summary="Whom the caller may write to")
-def list_peers(request: HttpRequest, paging: Paging, filters: Annotated[PeerFilters, Query(...)]) -> dict[str, Any]:
+def list_peers(request: Call, paging: Paging, filters: Annotated[PeerFilters, Query(...)]) -> dict[str, Any]:
     found = peers.visible_to(_peer(request)).prefetch_related("capabilities")
     if filters.capability:
         found = found.filter(capabilities__name=filters.capability)
@@ -103,7 +103,7 @@ def list_peers(request: HttpRequest, paging: Paging, filters: Annotated[PeerFilt
 
 
 @router.post("/messages", response={201: SentOut}, summary="Write to peers")
-def send_message(request: HttpRequest, letter: Write) -> Status[dict[str, Any]]:
+def send_message(request: Call, letter: Write) -> Status[dict[str, Any]]:
     who = sending.From(_peer(request))
     if letter.to is None and letter.in_reply_to is None:
         sent = sending.broadcast(
@@ -122,7 +122,7 @@ def send_message(request: HttpRequest, letter: Write) -> Status[dict[str, Any]]:
 
 
 @router.get("/messages", response=Page[MeshMessageOut], summary="Messages to the caller, newest first")
-def list_messages(request: HttpRequest, paging: Paging) -> dict[str, Any]:
+def list_messages(request: Call, paging: Paging) -> dict[str, Any]:
     peer = _peer(request)
     rows = Delivery.objects.filter(recipient=peer)
     if paging.cursor is not None:
@@ -133,7 +133,7 @@ def list_messages(request: HttpRequest, paging: Paging) -> dict[str, Any]:
 
 
 @router.get("/messages/{message_id}", response=MeshMessageOut, summary="A message and its receipts")
-def get_message(request: HttpRequest, message_id: str) -> dict[str, Any]:
+def get_message(request: Call, message_id: str) -> dict[str, Any]:
     peer = _peer(request)
     message = sending.find_message(peer, message_id)
     mine = None if message.sender_id == peer.pk else peer
@@ -141,13 +141,13 @@ def get_message(request: HttpRequest, message_id: str) -> dict[str, Any]:
 
 
 @router.post("/messages/{message_id}/ack", response=MeshMessageOut, summary="Acknowledge a message")
-def acknowledge(request: HttpRequest, message_id: str, said: Acknowledge = Acknowledge()) -> dict[str, Any]:
+def acknowledge(request: Call, message_id: str, said: Acknowledge = Acknowledge()) -> dict[str, Any]:
     peer = _peer(request)
     message = sending.acknowledge(peer, message_id, said.note or "")
     return _shown(message, receipts(message, recipient=peer))
 
 
-def _peer(request: HttpRequest) -> Peer:
+def _peer(request: Call) -> Peer:
     request.auth.require("mesh")
     key = request.auth.key
     if key is None or key.peer_id is None:

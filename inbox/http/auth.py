@@ -40,6 +40,12 @@ class Caller:
         return scope in self.key.scopes if self.key and self.key.scopes else self.user.has_perm(permission)
 
 
+class Call(HttpRequest):
+    """A request of somebody who was let in; only a name for the type of every route's `request`."""
+
+    auth: Caller
+
+
 class KeyOrSession(HttpBearer):
     """401 without valid credentials, 403 for a session that writes without its CSRF token. Asked twice, it looks once."""
 

@@ -30,7 +30,6 @@ PLAIN = {
     403: ("not-allowed", "You may not do this."),
     404: ("not-found", "There is nothing at this address, or nothing that you may see."),
     405: ("method-not-allowed", "This address does not take this method; the header Allow names those that it does."),
-    406: ("not-acceptable", "Only JSON is served here."),
     413: ("body-too-large", errors.BodyTooLarge.__doc__ or ""),
     500: ("internal", "Something broke here. It has been logged; nothing that was answered with success is lost."),
     503: (

@@ -35,7 +35,7 @@ def lock(caller: str, route: str, key: str) -> bool:
 def find(caller: str, route: str, key: str) -> Earlier | None:
     """The first answer of the last 24 hours."""
     row = IdempotencyKey.objects.filter(caller=caller, route=route, key=key, created_at__gt=now(-KEPT_S)).first()
-    return row and Earlier(row.body_hash, row.status, _open(row.body))
+    return Earlier(row.body_hash, row.status, _open(row.body)) if row else None
 
 
 def keep(caller: str, route: str, key: str, *, body_hash: str, status: int, body: str) -> None:

@@ -13,8 +13,12 @@ from ninja import Schema
 
 from agents import api_schemas, models
 from inbox import api as inbox_api
+from inbox.errors import InboxError
+from inbox.http import errors, problems
 from inbox.models import Item
+from inbox.services.keys import SCOPES
 from tests.api.kit import BASE
+from tests.environment import ROOT
 
 SNAPSHOT = Path(__file__).with_name("openapi.json")
 
@@ -102,3 +106,11 @@ def test_every_state_of_a_row_is_described(schema, field, choices):
     parts = get_args(schema.model_fields[field].annotation)
     found = {value for part in parts for value in (get_args(part) or [part])}
     assert found - {type(None)} == set(choices.values)
+
+
+def test_the_page_of_reference_names_every_type_and_scope():
+    page = (ROOT / "docs" / "reference" / "api.md").read_text()
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, InboxError)]
+    slugs = {kind.slug for kind in kinds if kind is not InboxError} | {slug for slug, _ in problems.PLAIN.values()}
+    missing = {word for word in slugs | set(SCOPES) if f"`{word}`" not in page}
+    assert not missing
