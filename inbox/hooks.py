@@ -45,7 +45,7 @@ def _receive(request: HttpRequest, name: str) -> int:
     _ = request.body  # all of it, or the 413 that it is, before anybody else reads it
     if not _is_verified(hook, request):
         raise BadSignature
-    event_id = hook.event_id(request)
+    event_id = _event_id(hook, request)
     if webhooks.is_known(hook.name, event_id):
         return 0
     answer = _call(hook, _payload(request))
@@ -59,6 +59,13 @@ def _is_verified(hook: declare.Webhook, request: HttpRequest) -> bool:
     except Exception:
         log.warning("The verify of the webhook %s failed; the request counts as not signed.", hook.name, exc_info=True)
         return False
+
+
+def _event_id(hook: declare.Webhook, request: HttpRequest) -> str | None:
+    try:
+        return hook.event_id(request)
+    except Exception as error:
+        raise HookFailed from error
 
 
 def _payload(request: HttpRequest) -> Any:

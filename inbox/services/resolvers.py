@@ -65,7 +65,7 @@ def run_resolver(name: str) -> ResolverRun | None:
 
 
 def run_missed() -> int:
-    """The sweep's part: instants whose tick was lost, or that beat did not make, RING_AGAIN_S ago. Returns how many.
+    """The sweep's part: instants whose tick was lost, or that beat did not make, RING_AGAIN_S ago.
 
     Rings a worker; where the broker does not answer, the resolver runs in a thread of its own, since nobody knows for how long.
     """

@@ -219,6 +219,29 @@ class TestAFunctionThatFails:
         assert open_then == [False]
 
 
+class TestAVerifyOfOnesOwnWithEventIds:
+    @pytest.fixture
+    def verify(self, declarations):
+        def verify(request):
+            return True
+
+        webhook("own", verify=verify)(lambda payload: ("pay:7", "Paid."))
+        return verify
+
+    def test_the_id_is_remembered(self, client, verify):
+        verify.event_id = lambda request: request.headers["X-Event"]
+        for event, expected in (("1", 1), ("1", 0), ("é" * 300, 1), ("é" * 300, 0)):
+            a_request("pay:7", request=f"{event} {expected}")
+            EarlyAnswer.objects.all().delete()
+            response = send(client, {}, name="own", **{"X-Event": event})
+            assert response.status_code == 202
+            assert (response.json()["resolved"] > 0) == bool(expected)
+
+    def test_an_id_that_cannot_be_read(self, client, verify):
+        verify.event_id = lambda request: request.headers["X-Event"]
+        assert problem_of(send(client, {}, name="own")) == (500, "hook-failed")
+
+
 class TestStandardWebhooks:
     """Case 43, and what the specification asks for."""
 
