@@ -9,7 +9,7 @@ from django.db.models import Q
 from agents.entries import Entry
 from agents.errors import BadTasks, TurnFailed
 from agents.models import Conversation, Message, Task, Turn
-from agents.services import history, hot, permissions, tasks
+from agents.services import history, hot, permissions, posting, tasks
 from agents.stores.base import StoreAdapter, StoredItem, StoredTask
 from agents.stores.summary import summary_text
 from inbox.models import Item
@@ -89,14 +89,14 @@ class DatabaseStore(StoreAdapter):
         self, *, tag: str, request: str, blocking: bool = False, due_in_s: float | None = None
     ) -> StoredItem:
         """See StoreAdapter."""
-        item = items.post(
+        item = posting.post(
+            self.conversation.pk,
             self.conversation.mailbox_id,
             tag=tag,
             request=request,
             blocking=blocking,
             due_in_s=due_in_s,
-            origin=self.conversation.pk,
-            posted_in=self.turn,
+            turn=self.turn,
         )
         return _stored(item)
 

@@ -1,6 +1,7 @@
 """Claiming and leaving a turn: one writer, a lease, a token; reclaim after a crash; put off, handed back, given up."""
 
 import threading
+from itertools import pairwise
 
 import pytest
 from django.db import IntegrityError, connection, transaction
@@ -315,7 +316,7 @@ def test_the_wait_doubles_up_to_five_minutes(queued, script, bells):
         backdate(queued, 1, "not_before")
         assert turns.start(queued.pk) == "put_off"
         waits.append(seconds_until(queued))
-    for before, after in zip(waits, waits[1:], strict=False):
+    for before, after in pairwise(waits):
         assert after == pytest.approx(min(before * 2, 300), rel=0.5)
     assert waits[-1] == pytest.approx(300, abs=5)
     assert max(countdown for _, countdown in bells) <= 60  # a longer one is the sweep's

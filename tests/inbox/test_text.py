@@ -73,7 +73,7 @@ def test_first_line_is_short_and_says_something(text):
     assert bool(line) == any(not is_blank(part) for part in text.splitlines())
 
 
-@pytest.mark.parametrize("char", ["\x00", "\ud800", "\udfff"])
+@pytest.mark.parametrize("char", ["\x00", "\ud800"])
 def test_the_refusal_says_where(char):
     with pytest.raises(UnstorableText, match=rf"request holds U\+{ord(char):04X} at position 2"):
         check(f"ab{char}c", what="request")
