@@ -1,6 +1,6 @@
 """The moves of an item. Each is one transaction around one conditional update; its count says who won."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, NoReturn
 
@@ -111,24 +111,26 @@ def drop(
     return item
 
 
-def drop_to_all(mailboxes: Any, *, tag: str, request: str, response: str, by: str, via: str) -> list[tuple[int, int]]:
-    """The same letter for many, in one statement: born resolved, with a reserved tag. `mailboxes` is a queryset of (mailbox id,
-    agent): mail of a mailbox that no agent reads does not wake. Returns the pairs of item and mailbox ids."""
+def drop_to_all(
+    mailboxes: tuple[str, Sequence[Any]], *, tag: str, request: str, response: str, by: str, via: str
+) -> list[tuple[int, int]]:
+    """The same letter for many, in one statement: born resolved, with a reserved tag. `mailboxes` is SQL, with its values, that
+    gives pairs of a mailbox's id and its agent: mail of a mailbox that no agent reads does not wake. In the caller's
+    transaction. Returns the pairs of item and mailbox ids."""
     tags.check_tag(tag, reserved=True)
     text.check(request, what="request")
     text.check(response, what="response")
-    chosen, values = mailboxes.query.sql_with_params()
-    with transaction.atomic():
-        with connection.cursor() as cursor:
-            cursor.execute(
-                f"WITH r(mailbox_id, agent) AS ({chosen}) INSERT INTO inbox_item (mailbox_id, tag, request, response, status,"
-                " outcome, blocking, asked, wakes, rung, created_at, resolved_at, resolved_by, resolved_via)"
-                " SELECT r.mailbox_id, %s, %s, %s, 'resolved', 'answered', false, false, r.agent <> '', r.agent = '',"
-                " glove_clock(0), glove_clock(0), %s, %s FROM r RETURNING id, mailbox_id",
-                [*values, tag, request, response, by[:200], via],
-            )
-            made = cursor.fetchall()
-        announce(mailbox for _, mailbox in made)
+    chosen, values = mailboxes
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"WITH r(mailbox_id, agent) AS ({chosen}) INSERT INTO inbox_item (mailbox_id, tag, request, response, status,"
+            " outcome, blocking, asked, wakes, rung, created_at, resolved_at, resolved_by, resolved_via)"
+            " SELECT r.mailbox_id, %s, %s, %s, 'resolved', 'answered', false, false, r.agent <> '', r.agent = '',"
+            " glove_clock(0), glove_clock(0), %s, %s FROM r RETURNING id, mailbox_id",
+            [*values, tag, request, response, by[:200], via],
+        )
+        made = cursor.fetchall()
+    announce(mailbox for _, mailbox in made)
     return made
 
 
@@ -211,22 +213,16 @@ def expire_due(limit: int = 200) -> int:
     return moved
 
 
-def release(origin: int) -> set[int]:
-    """Forget who posted: items of this origin belong to their mailbox's next reader. Unread answers are to be rung again.
-    Returns the mailboxes that have some."""
-    rows = Item.objects.select_for_update(no_key=True).filter(origin=origin).exclude(status=Status.CONSUMED)
-    found = list(rows.order_by("pk").values_list("pk", "status", "wakes", "mailbox_id"))
-    ids = [pk for pk, *_ in found]
-    Item.objects.filter(pk__in=ids).update(origin=None)
-    Item.objects.filter(pk__in=ids, status=Status.RESOLVED, wakes=True).update(rung=False)
-    return {mailbox for _, status, wakes, mailbox in found if status == Status.RESOLVED and wakes}
-
-
-def mark_rung(ids: Iterable[int], reader: int) -> int:
-    """Record that the wake of these items reached this reader; returns how many were still waiting for it."""
-    rows = Item.objects.select_for_update(no_key=True).filter(pk__in=list(ids), status=Status.RESOLVED, rung=False)
-    mine = list(rows.filter(Q(origin=reader) | Q(origin=None)).order_by("pk").values_list("pk", flat=True))
-    return Item.objects.filter(pk__in=mine).update(rung=True) if mine else 0
+def release(origin: int, mailbox_id: int) -> int:
+    """Forget who posted: items of this origin belong to their mailbox's next reader. Unread answers are to be rung again, also
+    those of nobody's that may have rung for this reader. Returns how many there are."""
+    unread = Q(status=Status.RESOLVED, wakes=True)
+    rows = Item.objects.select_for_update(no_key=True).filter(
+        Q(origin=origin) | (unread & Q(origin=None)), mailbox_id=mailbox_id
+    )
+    ids = list(rows.exclude(status=Status.CONSUMED).order_by("pk").values_list("pk", flat=True))
+    Item.objects.filter(pk__in=ids, origin=origin).update(origin=None)
+    return Item.objects.filter(unread, pk__in=ids).update(rung=False)
 
 
 def announce(mailbox_ids: Iterable[int]) -> None:

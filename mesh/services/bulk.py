@@ -1,6 +1,8 @@
-"""A broadcast's items and deliveries: one statement for the items of all recipients, one for the deliveries."""
+"""Delivering in the sender's transaction: one statement for the items of all recipients, one for the deliveries."""
 
 import json
+from collections.abc import Sequence
+from typing import Any
 
 from django.db import connection
 from django.db.models import QuerySet
@@ -16,14 +18,20 @@ PAIRS = {
 
 
 def deliver_to_all(message: Message, reach: QuerySet[Peer], *, tag: str, request: str) -> int:
-    """In the sender's transaction. Returns how many recipients there are."""
+    """To every peer of the queryset. Returns how many they are."""
+    chosen = reach.order_by().values("mailbox_id", "mailbox__agent")
+    return _deliver(message, chosen.query.sql_with_params(), tag, request)
+
+
+def deliver_to(message: Message, recipient: Peer, *, tag: str, request: str) -> None:
+    """To one peer."""
+    chosen = "SELECT m.id, m.agent FROM inbox_mailbox m WHERE m.id = %s"
+    _deliver(message, (chosen, [recipient.mailbox_id]), tag, request)
+
+
+def _deliver(message: Message, mailboxes: tuple[str, Sequence[Any]], tag: str, request: str) -> int:
     made = items.drop_to_all(
-        reach.order_by().values("mailbox_id", "mailbox__agent"),
-        tag=tag,
-        request=request,
-        response=message.content,
-        by=str(message.sender),
-        via=Item.Via.MESH,
+        mailboxes, tag=tag, request=request, response=message.content, by=str(message.sender), via=Item.Via.MESH
     )
     with connection.cursor() as cursor:
         cursor.execute(

@@ -8,7 +8,6 @@ from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
-from django.db.models.functions import Lower
 
 from agents import registry
 from inbox.clock import clock
@@ -19,7 +18,7 @@ from inbox.text import check, marked
 from mesh.declare import DeclaredPeer, declared
 from mesh.errors import BadPeer, NotAPeer, UnknownPeer
 from mesh.models import Capability, Delivery, Peer, Subscription
-from mesh.services import locks, waits
+from mesh.services import hot, locks, waits
 
 NAME_LENGTH = 100
 
@@ -92,27 +91,33 @@ def visible_to(peer: Peer) -> QuerySet[Peer]:
 
 
 def find_recipient(peer: Peer, name: str) -> Peer:
-    """The peer of this address among those that this one may write to. Raises UnknownPeer, which names near misses among them."""
-    seen = visible_to(peer)
-    found = seen.annotate(low=Lower("mailbox__address")).filter(low=name.strip().lower()).first()
-    if found is None:
-        for one in declared.values():  # declared since the last migrate
-            if (
-                one.address.lower() == name.strip().lower()
-                and not Peer.objects.filter(mailbox__address=one.address).exists()
-            ):
-                _ensure(one)
-                return find_recipient(peer, name)
-        near = difflib.get_close_matches(
-            name, list(seen.values_list("mailbox__address", flat=True)[:500]), n=3, cutoff=0.6
-        )
-        hint = (
-            f" Did you mean {' or '.join(near)}?"
-            if near
-            else " glove_mesh_list_agents shows those that you may write to."
-        )
-        raise UnknownPeer(f"There is no peer {marked(name[:200]).text!r} that you may write to.{hint}")
-    return found
+    """The peer of this address, if this one may write to it. Raises UnknownPeer, which names near misses among those it may."""
+    address = name.strip()
+    found = hot.find_by_address(address, peer.pk)
+    if found is None and address.lower() in declared:  # declared since the last migrate
+        _ensure(declared[address.lower()])
+        found = hot.find_by_address(address, peer.pk)
+    if found is None or not _may_write(peer, found):
+        raise _unknown(peer, name)
+    return found.peer
+
+
+def _may_write(peer: Peer, found: hot.Found) -> bool:
+    """The same as visible_to, for one."""
+    other = found.peer
+    if other.pk == peer.pk or other.retired_at is not None:
+        return False
+    owner = other.mailbox.owner_id
+    return found.wrote or (other.public if owner is None else owner == peer.mailbox.owner_id)
+
+
+def _unknown(peer: Peer, name: str) -> UnknownPeer:
+    seen = visible_to(peer).values_list("mailbox__address", flat=True)[:500]
+    near = difflib.get_close_matches(name, list(seen), n=3, cutoff=0.6)
+    hint = (
+        f" Did you mean {' or '.join(near)}?" if near else " glove_mesh_list_agents shows those that you may write to."
+    )
+    return UnknownPeer(f"There is no peer {marked(name[:200]).text!r} that you may write to.{hint}")
 
 
 def retire(user: Any, peer_id: int) -> Peer:

@@ -10,14 +10,14 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef
 
 from inbox.clock import clock
-from inbox.models import Item, Mailbox
+from inbox.models import Item
 from inbox.services import items
 from inbox.text import check, first_line
 from mesh.errors import BadQuorum, MessageNotFound, NobodyToReach, NotAddressed, NotAPeer
 from mesh.ids import message_id
 from mesh.limits import mesh_limits
 from mesh.models import Capability, Delivery, Message, Peer, Subscription
-from mesh.services import chains, delivering, locks, peers, waits
+from mesh.services import chains, delivering, hot, locks, peers, waits
 
 MAX_RECIPIENTS = 100  # of a send that names them; a broadcast has no such bound
 
@@ -138,12 +138,10 @@ def find_message(peer: Peer, message: str) -> Message:
 
 def _begin(who: From) -> Peer:
     """Lock the sender's mailbox; it must still be a peer, and not too fast."""
-    list(Mailbox.objects.select_for_update(no_key=True).filter(pk=who.peer.mailbox_id))
-    locks.together()
-    sender = Peer.objects.select_related("mailbox").filter(pk=who.peer.pk, retired_at=None).first()
-    if sender is None:
+    sender = hot.lock_sender(who.peer.pk)
+    if sender is None or sender.retired_at is not None:
         raise NotAPeer
-    chains.check_rate(sender)
+    chains.check_rate(locks.together(sender.pk))
     return sender
 
 
@@ -201,7 +199,7 @@ def _write(
             posted_in=who.turn,
             reserved=True,
         )
-    return Message.objects.create(
+    message = Message(
         id=pk,
         kind=kind,
         sender=sender,
@@ -216,6 +214,8 @@ def _write(
         hops=place.hops,
         sent_in=who.turn,
     )
+    hot.insert_message(message)
+    return message
 
 
 def _answer(parent: Message, sender: Peer, reply: Message) -> bool:

@@ -12,9 +12,9 @@ from django.utils.module_loading import import_string
 
 
 class Transport(abc.ABC):
-    """Takes a message and the deliveries that were made for it, in the sender's transaction.
+    """Takes a message and the queued deliveries that were made for it, in the sender's transaction.
 
-    `in_transaction`: it delivers there and then, so that message and items are one transaction.
+    `in_transaction`: recipients are rows of this database, and get their letters in the sender's transaction; nothing is queued.
     """
 
     in_transaction: ClassVar[bool] = False
