@@ -71,6 +71,8 @@ def place(customer: Any, sku: str, bags: int, *, key: str) -> Order:
 def pay(order_id: Any) -> Order | None:
     """Mark an order as paid; the same again changes nothing. None: there is no such order."""
     number = as_number(order_id)
+    if number is None:
+        return None
     Order.objects.filter(pk=number, paid_at__isnull=True).update(paid_at=clock())
     return Order.objects.filter(pk=number).first()
 

@@ -43,14 +43,14 @@ class Chat:
     messages: list[dict[str, Any]] = field(default_factory=list)
     calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     answers: dict[str, Callable[..., Any]] = field(default_factory=dict)
+    names: tuple[str, ...] = ("look_up_stock", "place_order", "list_orders", "check_payment", "refund")
     reminder: str = ""
     items: int = 0
 
     @property
     def tools(self) -> list[ToolSpec]:
-        names = ("look_up_stock", "place_order", "list_orders", "check_payment", "refund")
         builtin = ("glove_post_to_inbox", "glove_update_inbox", "glove_update_tasks")
-        return [ToolSpec(name, name, {"type": "object"}) for name in names + builtin]
+        return [ToolSpec(name, name, {"type": "object"}) for name in self.names + builtin]
 
     def say(self, text: str) -> str:
         self._tell(text)

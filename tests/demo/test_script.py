@@ -8,8 +8,8 @@ from agents.loop import SUMMARISE
 from agents.prompt import reminder
 from agents.stores.base import StoredTask
 from agents.stores.summary import summary_text
-from demo.hearing import Letter, Reminded, Said, events, read
 from demo.script import reply
+from demo.script.hearing import Letter, Reminded, Said, events, read
 from inbox.services.reading import OpenRequest
 from inbox.text import is_blank
 from tests.demo.chat import Chat, Mail
@@ -240,6 +240,30 @@ def test_any_result_gets_a_reply():
         chat = Chat()
         chat.result_of = lambda name, given: "This call was not run."
         assert chat.say(text).strip()
+
+
+# --- Agents that are not the shop's
+@pytest.fixture
+def other(chat):
+    chat.names = ("find_book",)
+    chat.answers["find_book"] = lambda title: f"{title} is lent out."
+    return chat
+
+
+def test_another_agent_does_what_it_is_told_in_so_many_words(other):
+    assert other.say('find_book {"title": "Dune"}') == "Dune is lent out."
+    assert other.say("find_book Dune") == 'Write its arguments as JSON: find_book {"name": "value"}'
+    assert "Asked." in other.say("ask returned:dune Is Dune back?\nPlease.")
+    assert "Asked." in other.say("wait approval:x May I?")
+    assert other.called("glove_post_to_inbox") == [
+        {"tag": "returned:dune", "request": "Is Dune back?\nPlease."},
+        {"tag": "approval:x", "request": "May I?", "blocking": True},
+    ]
+    assert "Is Dune back?" in other.say("what are you waiting for?")
+    assert "dune is back." in other.mail(
+        Mail(1, "returned:dune", "Is Dune back?", "dune is back.", resolved_via="cron")
+    )
+    assert '• find_book {"argument": "value"}' in other.say("order 2 bags of Huila")
 
 
 # --- A summary

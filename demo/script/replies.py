@@ -3,10 +3,10 @@
 import re
 from collections.abc import Callable, Generator
 
-from demo.hearing import Call, Done
-from demo.memory import Memory, Plan
-from demo.refunds import refund
-from demo.shelf import OnShelf, find_on, read_orders, read_shelf
+from demo.script.hearing import Call, Done
+from demo.script.memory import Memory, Plan
+from demo.script.refunds import refund
+from demo.script.shelf import OnShelf, find_on, read_orders, read_shelf
 from demo.words import bags_of, count_in, money, order_number_in
 
 ABILITIES = (

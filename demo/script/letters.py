@@ -1,8 +1,8 @@
 """What the script does when mail comes: it reads it, does what it was waiting to do, and tells the customer."""
 
-from demo.hearing import Call, Letter
-from demo.memory import Memory, Plan
-from demo.shelf import find_on, read_shelf
+from demo.script.hearing import Call, Letter
+from demo.script.memory import Memory, Plan
+from demo.script.shelf import find_on, read_shelf
 from demo.words import bags_of, cents_in, order_number_in, wanted
 
 
@@ -71,7 +71,10 @@ def other(letter: Letter, memory: Memory) -> Plan:
     yield from ()
     if not letter.answered:
         return f"I asked: “{letter.request.splitlines()[0]}”, and got no answer: {_why(letter)}"
-    return f"A message came for you ({letter.how.rpartition(' at ')[0]}): {letter.response}"
+    how = letter.how.rpartition(" at ")[0]
+    if letter.how.startswith("sent"):
+        return f"A message came for you ({how}): {letter.response}"
+    return f"The answer to “{letter.request.splitlines()[0]}” came ({how}): {letter.response}"
 
 
 def _why(letter: Letter) -> str:

@@ -2,7 +2,7 @@
 
 import json
 
-from demo.hearing import Done, Event, Letter, Said
+from demo.script.hearing import Done, Event, Letter, Said
 
 LAST = "I said last: "
 LEFT = "Not answered yet: "

@@ -1,8 +1,8 @@
 """The script's way to a refund: ask which, try, and where it is more than the tool may, ask the staff and wait."""
 
-from demo.hearing import Call
-from demo.memory import Memory, Plan
-from demo.shelf import read_orders
+from demo.script.hearing import Call
+from demo.script.memory import Memory, Plan
+from demo.script.shelf import read_orders
 from demo.words import cents_in, money, order_number_in
 
 

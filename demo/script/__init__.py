@@ -1,17 +1,18 @@
-"""A model of a few rules: it makes the shop's agent work with no key, deterministically, on the same prompts as a real one.
+"""A model of a few rules: it makes agents work with no key, deterministically, on the same prompts as a real one.
 
-A plan (demo.replies, demo.letters) is a generator that yields tool calls and is sent their results. Here the prompt's record of
-what was done since the last reply is played into the plans again, and the first call that is not on record is the answer.
+A plan (of `replies` and `letters` for the shop's agent, of `plain` for others) is a generator that yields tool calls and is sent
+their results. Here the prompt's record of what was done since the last reply is played into the plans again, and the first call
+that is not on record is the answer.
 """
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from agents.loop import SUMMARISE
-from demo import letters, replies, summary
-from demo.hearing import POST, Call, Done, Event, Letter, Reminded, Replied, Said, Summed, events
-from demo.hearing import read as hear
-from demo.memory import Memory, Plan
+from demo.script import letters, plain, replies, summary
+from demo.script.hearing import POST, Call, Done, Event, Letter, Reminded, Replied, Said, Summed, events
+from demo.script.hearing import read as hear
+from demo.script.memory import Memory, Plan
 
 
 def reply(messages: list[dict[str, Any]], tools: Sequence[Any]) -> str | dict[str, Any]:
@@ -59,7 +60,10 @@ def _since_last_reply(happened: list[Event]) -> list[Event]:
 
 
 def _plan(event: Said | Letter, memory: Memory) -> Plan:
-    return letters.answer(event, memory) if isinstance(event, Letter) else replies.answer(event.text, memory)
+    shop = "look_up_stock" in memory.tools
+    if isinstance(event, Letter):
+        return letters.answer(event, memory) if shop else letters.other(event, memory)
+    return replies.answer(event.text, memory) if shop else plain.answer(event.text, memory)
 
 
 def _play(plan: Plan, record: list[Done], memory: Memory) -> Call | str:

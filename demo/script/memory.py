@@ -5,7 +5,7 @@ from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from demo.hearing import POST, Call, Done, Event, Letter, Replied, Summed
+from demo.script.hearing import POST, Call, Done, Event, Letter, Replied, Summed
 
 Plan = Generator[Call, Done, str]  # yields calls, is sent their results, returns what to tell the customer
 MAX_TODOS = 20
