@@ -13,6 +13,7 @@ from tests.inbox.test_instants import UTC, shifts_of, walk
 HOUR = datetime.timedelta(hours=1)
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe"])
 @pytest.mark.parametrize("line", ["30 2 * * *", "0 * * * *"])
