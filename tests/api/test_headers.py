@@ -58,14 +58,18 @@ def test_the_docs_in_a_browser(live_server, page):
 
 
 @pytest.mark.browser
-def test_the_admins_pages_in_a_browser(live_server, page, admin_user):
-    """The policy refuses nothing that the admin's own pages need."""
+def test_the_sites_pages_in_a_browser(live_server, page, admin_user):
+    """The policy refuses nothing that the admin's pages, every one that its index leads to, and the customers' need."""
     said = []
-    page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
+    page.on("console", lambda message: said.append(f"{page.url}: {message.text}"))
     page.goto(f"{live_server.url}/admin/login/")
     page.fill("#id_username", "admin")
     page.fill("#id_password", "password")
     page.click("[type=submit]")
-    for path in ("", "auth/user/", "auth/user/add/", f"auth/user/{admin_user.pk}/change/"):
-        page.goto(f"{live_server.url}/admin/{path}")
+    page.goto(f"{live_server.url}/admin/")
+    links = page.eval_on_selector_all("#content a, nav a", "found => found.map(link => new URL(link.href).pathname)")
+    paths = sorted({path for path in links if path.startswith("/admin/")})
+    assert len(paths) > 8
+    for path in (*paths, f"/admin/auth/user/{admin_user.pk}/change/", "/"):
+        page.goto(live_server.url + path)
     assert not [line for line in said if "Content Security Policy" in line], said
