@@ -8,6 +8,7 @@ import types
 import typing
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,7 @@ class Tool:
     retries: int = 0
     timeout: float | None = None  # seconds
 
-    @property
+    @cached_property
     def spec(self) -> ToolSpec:
         """The tool as the model sees it."""
         schema = self.arguments.model_json_schema()

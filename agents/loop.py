@@ -1,6 +1,6 @@
 """The loop: run the open calls, receive, ask the model, commit; until there is nothing more to do.
 
-It knows no database: a Run keeps the state, on the models (services/journal.py) or on any other store (stores/run.py).
+It knows no database: a Run keeps the state, on the models (services/journal.py, calls.py) or on any other store (stores/run.py).
 A turn leaves by an exception of agents.errors (LeaveTurn), or by `finish`.
 """
 
@@ -21,7 +21,7 @@ from agents.errors import HandBack, LeaveTurn, PutOff, TurnFailed
 from agents.frames import GUIDE
 from agents.invoke import Outcome, Timed, invoke
 from agents.limits import Limits
-from agents.prompt import InvalidPrompt, build, validate
+from agents.prompt import InvalidPrompt, build, shortened, validate
 from inbox.text import MAX_RESULT_BYTES, clean
 
 log = logging.getLogger(__name__)
@@ -31,6 +31,8 @@ SUMMARISE = """\
 what was done and found, decisions and exact figures, what you promised, and, word for word, whatever has been asked or
 reported and not answered yet. Open inbox requests and tasks are added by the system. Reply with the summary only and call
 no tool."""
+SHOWN = (1_000_000, 8_000)  # characters of each text and result of a history that is to be summarised
+SHOWN_AT_LAST = 1_000
 PROBLEMS = {
     "truncated": "Not run: your reply was cut off inside this call's arguments. Send the call again, shorter.",
     "invalid": "Not run: the arguments were not a valid JSON object. Send the call again.",
@@ -145,13 +147,25 @@ def _compact(run: Run) -> None:
     if messages[-1]["role"] != "user":
         messages.append({"role": "user", "content": []})
     messages[-1]["content"].append({"type": "text", "text": SUMMARISE})
-    try:
-        reply = _call_model(run, messages, run.limits.max_tokens, "summary")
-    except ModelError as error:
-        raise _leave(error) from error
+    reply = _summary(run, messages)
     if not reply.text.strip():
         raise TurnFailed("empty", "The model gave no summary.")
     run.summarise(reply)
+
+
+def _summary(run: Run, messages: list[dict[str, Any]]) -> Reply:
+    """Where the history is too long even for its summary, the model sees less of each long part: else nothing could ever be
+    said in this conversation again."""
+    try:
+        for longest in SHOWN:
+            try:
+                return _call_model(run, shortened(messages, longest), run.limits.max_tokens, "summary")
+            except ModelError as error:
+                if error.reason != "too_long":
+                    raise
+        return _call_model(run, shortened(messages, SHOWN_AT_LAST), run.limits.max_tokens, "summary")
+    except ModelError as error:
+        raise _leave(error) from error
 
 
 def _call_model(run: Run, messages: list[dict[str, Any]], room: int, purpose: str = "reply") -> Reply:
@@ -220,8 +234,10 @@ def _run_outside(run: Run, call: Call, tool: Tool, work: Callable[[], Outcome]) 
     if not tool.timeout:
         return run.settle(call, *work())
     timed = Timed(tool, work, lambda status, result: run.late(call, status, result))
-    run.settle(call, *timed.wait())
-    timed.settled()
+    try:
+        run.settle(call, *timed.wait())
+    finally:
+        timed.settled()
 
 
 def _refuse(run: Run, call: Call, why: str) -> None:

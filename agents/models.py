@@ -124,7 +124,8 @@ class Message(models.Model):
         SKILL = "skill"
         NOTICE = "notice"
 
-    conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="messages")
+    # No index of its own: the planner would prefer it to that of the places, and read a whole history to find its end.
+    conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="messages", db_index=False)
     place = models.PositiveIntegerField(null=True, blank=True)
     sender = models.CharField(max_length=10, choices=Sender)
     kind = models.CharField(max_length=10, choices=Kind, default=Kind.MESSAGE)

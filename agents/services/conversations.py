@@ -3,11 +3,11 @@
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F
 
 from agents import registry
 from agents.errors import ConversationClosed, ConversationNotFound, MailboxNotFound, NothingToCancel, NothingToRetry
 from agents.models import Conversation, Message, Turn
+from agents.services import hot
 from agents.services.endings import OPEN, end_turn, start_next
 from agents.services.waking import wake
 from inbox import tags, text
@@ -82,6 +82,8 @@ def say(conversation_id: int, words: str, *, author: Any = None) -> Message:
 def close(conversation_id: int) -> Conversation:
     """Close it: its open turn is cancelled; its mail, open or unread, is the mailbox's next reader's. Again changes nothing."""
     with transaction.atomic():
+        # The mailbox first, as posting does: whatever this conversation asked for stands before it is closed, or has no asker.
+        list(Mailbox.objects.select_for_update(no_key=True, of=("self",)).filter(conversations=conversation_id))
         conversation = _lock(conversation_id)
         closed = Conversation.objects.filter(pk=conversation_id, status=Conversation.Status.OPEN).update(
             status=Conversation.Status.CLOSED, closed_at=clock()
@@ -91,8 +93,8 @@ def close(conversation_id: int) -> Conversation:
                 "pk", flat=True
             ):
                 end_turn(conversation_id, turn_id, Turn.Status.CANCELLED, "closed")
-            for mailbox_id in items.release(conversation_id):
-                transaction.on_commit(lambda pk=mailbox_id: wake(pk), robust=True)
+            if items.release(conversation_id, conversation.mailbox_id):
+                transaction.on_commit(lambda: wake(conversation.mailbox_id), robust=True)
         conversation.refresh_from_db()
     return conversation
 
@@ -130,8 +132,7 @@ def _free_mailbox(address: str, agent: str, user: Any, allowed: bool) -> Mailbox
 
 def _raise_rung(conversation_id: int) -> None:
     """Lock the open conversation by counting the message: whatever turn runs will hear it, or be followed by one that does."""
-    opened = Conversation.objects.filter(pk=conversation_id, status=Conversation.Status.OPEN)
-    if not opened.update(rung=F("rung") + 1):
+    if not hot.raise_rung(conversation_id):
         if Conversation.objects.filter(pk=conversation_id).exists():
             raise ConversationClosed
         raise ConversationNotFound

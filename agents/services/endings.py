@@ -1,5 +1,7 @@
 """How a turn ends when it is not done, and what follows an end."""
 
+from collections.abc import Sequence
+
 from django.db import transaction
 
 from agents import bell
@@ -25,9 +27,17 @@ def _ring(turn_id: int) -> None:
 
 
 def end_turn(
-    conversation_id: int, turn_id: int, status: str, reason: str, error: str = "", *, token: int | None = None
+    conversation_id: int,
+    turn_id: int,
+    status: str,
+    reason: str,
+    error: str = "",
+    *,
+    token: int | None = None,
+    tokens: Sequence[int] = (),
 ) -> bool:
-    """failed (of a running turn, by the token's holder) or cancelled (of any open one). Returns whether it was this that ended it.
+    """failed (of a running turn, by the token's holder, who says how many tokens went in and out) or cancelled (of any open one).
+    Returns whether it was this that ended it.
 
     In one transaction, in lock order: the conversation; the turn; its open calls (those that had not started are aborted, a
     running one's outcome is unknown); the next turn, if something came that this one has not heard and it was ever claimed."""
@@ -42,6 +52,7 @@ def end_turn(
             token=None,
             lease_until=None,
             finished_at=clock(),
+            **dict(zip(("input_tokens", "output_tokens"), tokens, strict=False)),
         )
         if not moved:
             return False

@@ -16,7 +16,12 @@ from agents.frames import draw_nonce, frame
 from inbox.services import reading
 
 MAX_MESSAGES = 50
-HEARD = "(SELECT c.rung FROM agents_conversation c WHERE c.id = agents_turn.conversation_id)"
+OF_TALK = "(SELECT c.%s FROM agents_conversation c WHERE c.id = agents_turn.conversation_id)"
+ADDRESS = (
+    "(SELECT b.address FROM agents_conversation c JOIN inbox_mailbox b ON b.id = c.mailbox_id"
+    " WHERE c.id = agents_turn.conversation_id)"
+)
+HEARD = OF_TALK % "rung"
 LAST_PLACE = (
     "(SELECT COALESCE(MAX(m.place), 0) FROM agents_message m WHERE m.conversation_id = agents_turn.conversation_id)"
 )
@@ -28,13 +33,16 @@ class Claim(NamedTuple):
     turn: int
     token: int
     conversation: int
+    agent: str
+    mailbox: int
+    address: str
+    context_tokens: int
     attempts: int
     model_calls: int
     compactions: int
     backoffs: int
     input_tokens: int
     output_tokens: int
-    reclaimed: bool
 
 
 class Received(NamedTuple):
@@ -47,10 +55,14 @@ class Received(NamedTuple):
 def claim(turn: int, lease_s: float) -> Claim | None:
     """Take a queued turn that is due, or a running one whose lease lapsed, which counts an attempt. One winner."""
     token = secrets.randbits(62) + 1
-    returning = "RETURNING conversation_id, attempts, model_calls, compactions, backoffs, input_tokens, output_tokens"
+    returning = (
+        f"RETURNING conversation_id, {OF_TALK % 'agent'}, {OF_TALK % 'mailbox_id'}, {ADDRESS}, {OF_TALK % 'context_tokens'},"
+        " attempts, model_calls, compactions, backoffs, input_tokens, output_tokens"
+    )
     lease = f"token = %s, lease_until = glove_clock(%s), heard = {HEARD}"
     queued = (
-        f"UPDATE agents_turn SET status = 'running', {lease}, reason = '', started_at = COALESCE(started_at, glove_clock(0))"
+        f"UPDATE agents_turn SET status = 'running', {lease}, reason = '', error = '',"
+        f" started_at = COALESCE(started_at, glove_clock(0))"
         f" WHERE id = %s AND status = 'queued' AND not_before <= glove_clock(0) {returning}"
     )
     lapsed = (
@@ -59,7 +71,7 @@ def claim(turn: int, lease_s: float) -> Claim | None:
     )
     for sql in (queued, lapsed):
         if row := _one(sql, [token, lease_s, turn]):
-            return Claim(turn, token, *row, reclaimed=sql is lapsed)
+            return Claim(turn, token, *row)
     return None
 
 
@@ -110,12 +122,11 @@ def receive(claim: Claim, lease_s: float, mailbox: int) -> Received:
 
 
 def read_since_summary(conversation: int) -> list[Entry]:
-    """The entries from the last summary on: an index look-up, whatever stands before it."""
+    """The entries from the last summary on: an index look-up, whatever stands before it. As a join the planner would read all."""
     rows = _all(
-        "SELECT m.id, m.sender, m.kind, m.text, m.blocks FROM agents_message m"
-        " JOIN agents_conversation c ON c.id = m.conversation_id"
-        " WHERE m.conversation_id = %s AND m.place >= c.head ORDER BY m.place",
-        [conversation],
+        "SELECT id, sender, kind, text, blocks FROM agents_message WHERE conversation_id = %s"
+        " AND place >= (SELECT head FROM agents_conversation WHERE id = %s) ORDER BY place",
+        [conversation, conversation],
     )
     entries = {pk: Entry(sender, text, kind, blocks) for pk, sender, kind, text, blocks in rows}
     asking = [pk for pk, entry in entries.items() if '"tool_use"' in entry.blocks]
@@ -131,13 +142,27 @@ def read_since_summary(conversation: int) -> list[Entry]:
     return list(entries.values())
 
 
-def insert_reply(claim: Claim, place: int, text: str, blocks: str) -> int:
-    """The agent's message, at its place. Returns its id."""
+def insert_message(
+    claim: Claim, place: int, text: str, blocks: str = "", *, sender: str = "agent", kind: str = "message"
+) -> int:
+    """What the turn itself adds to the history, at its place. Returns its id."""
     return _one(
         "INSERT INTO agents_message (conversation_id, place, sender, kind, text, blocks, nonce, turn_id, created_at)"
-        " VALUES (%s, %s, 'agent', 'message', %s, %s, '', %s, glove_clock(0)) RETURNING id",
-        [claim.conversation, place, text, blocks, claim.turn],
+        " VALUES (%s, %s, %s, %s, %s, %s, '', %s, glove_clock(0)) RETURNING id",
+        [claim.conversation, place, sender, kind, text, blocks, claim.turn],
     )[0]
+
+
+def insert_model_calls(rows: list[list[Any]]) -> None:
+    """Rows of the ledger: turn, conversation, agent, model, purpose, attempt, four counts of tokens, cost, duration, stop reason
+    and error. Their day is the database's."""
+    row = "(%s, %s, %s, glove_day(), %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, glove_clock(0))"
+    _run(
+        "INSERT INTO agents_modelcall (turn_id, conversation_id, agent, day, model, purpose, attempt, input_tokens, output_tokens,"
+        " cache_read_tokens, cache_write_tokens, cost_micros, duration_ms, stop_reason, error, created_at)"
+        f" VALUES {', '.join([row] * len(rows))}",
+        [value for values in rows for value in values],
+    )
 
 
 def lock_conversation(conversation: int, *, tokens: tuple[int, int, int] = (0, 0, 0)) -> tuple[int, str]:
@@ -147,6 +172,13 @@ def lock_conversation(conversation: int, *, tokens: tuple[int, int, int] = (0, 0
         " context_tokens = COALESCE(NULLIF(%s, 0), context_tokens) WHERE id = %s RETURNING rung, status",
         [*tokens, conversation],
     )
+
+
+def raise_rung(conversation: int) -> bool:
+    """Lock an open conversation by counting a wake: whatever turn runs hears it, or is followed by one that does. False where it
+    is not open."""
+    sql = "UPDATE agents_conversation SET rung = rung + 1 WHERE id = %s AND status = 'open' RETURNING id"
+    return _one(sql, [conversation]) is not None
 
 
 def insert_turn(conversation: int) -> int | None:

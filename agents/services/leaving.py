@@ -16,14 +16,14 @@ def hand_back(run: TurnRun) -> None:
 def put_off(run: TurnRun, fault: PutOff) -> float | None:
     """running -> queued until the fault may have passed; returns the seconds. After `give_up_s` of nothing else the turn fails,
     and None is returned. The provider's own wish wins over the doubling wait."""
-    tired = run.keep(
+    tired, backoffs = run.keep(
         ", troubled_at = COALESCE(troubled_at, glove_clock(0))",
-        returning=f"troubled_at < glove_clock({-float(run.limits.give_up_s)})",
-    )[0]
+        returning=f"troubled_at < glove_clock({-float(run.limits.give_up_s)}), backoffs",
+    )
     if tired:
         fail(run, fault.reason, str(fault))
         return None
-    wait = min(run.limits.backoff_s * 2 ** min(run.claim.backoffs, 30), run.limits.backoff_max_s)
+    wait = min(run.limits.backoff_s * 2 ** min(backoffs, 30), run.limits.backoff_max_s)
     if fault.seconds is not None:
         wait = max(fault.seconds, 0.0)
     with transaction.atomic():
@@ -31,15 +31,16 @@ def put_off(run: TurnRun, fault: PutOff) -> float | None:
             "queued",
             "reason = %s, error = %s, rung_at = NULL, not_before = glove_clock(%s), input_tokens = %s, output_tokens = %s,"
             " backoffs = CASE WHEN backoffs < 1000 THEN backoffs + 1 ELSE backoffs END",
-            [fault.reason, clean(str(fault), limit=2000), wait, *run.tokens],
+            [fault.reason, clean(str(fault), limit=2000), wait, *run.account.tokens],
         )
-        run.write_ledger()
+        run.account.write()
     return wait
 
 
 def fail(run: TurnRun, reason: str, error: str) -> None:
     """running -> failed; open calls are aborted or unknown, in the same transaction."""
     with transaction.atomic():
-        if not end_turn(run.conversation.pk, run.claim.turn, "failed", reason, error, token=run.claim.token):
+        conversation, tokens = run.claim.conversation, run.account.tokens
+        if not end_turn(conversation, run.claim.turn, "failed", reason, error, token=run.claim.token, tokens=tokens):
             raise Fenced
-        run.write_ledger()
+        run.account.write()

@@ -8,42 +8,59 @@ from django.conf import settings
 from django.db.models import QuerySet, Sum
 
 from agents.adapters.base import ModelError, Reply, Usage
-from agents.models import Conversation, ModelCall
+from agents.models import ModelCall
+from agents.services import hot
 from agents.services.hot import Claim
-from inbox.clock import today
 
 SUMS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cost_micros")
 
 
-def entry(
-    claim: Claim, conversation: Conversation, purpose: str, seconds: float, outcome: Reply | ModelError, *, attempt: int
-) -> ModelCall:
-    """The row, not yet written."""
-    failed = isinstance(outcome, ModelError)
-    model = "" if failed else outcome.model
-    usage = outcome.usage
-    return ModelCall(
-        turn_id=claim.turn,
-        conversation_id=conversation.pk,
-        agent=conversation.agent,
-        day=today(),
-        model=model[:100],
-        purpose=purpose,
-        attempt=min(attempt, 32_000),
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        cache_read_tokens=usage.cache_read_tokens,
-        cache_write_tokens=usage.cache_write_tokens,
-        cost_micros=cost_micros(model, usage),
-        duration_ms=int(seconds * 1000),
-        stop_reason="" if failed else outcome.stop_reason[:40],
-        error=outcome.reason if failed else "",
-    )
+class Account:
+    """What one run of a turn spends: the turn's sums, and its model calls that are not written yet."""
+
+    def __init__(self, claim: Claim) -> None:
+        self._claim = claim
+        self._rows: list[list[Any]] = []
+        self.tokens = [claim.input_tokens, claim.output_tokens]
+
+    def note(self, purpose: str, seconds: float, outcome: Reply | ModelError) -> None:
+        """A model call, to be kept with the run's next transaction. One that gave nothing may have cost something too."""
+        usage, claim = outcome.usage, self._claim
+        self.tokens[0] += prompt_tokens(usage)
+        self.tokens[1] += usage.output_tokens
+        if isinstance(outcome, ModelError):
+            model, stop, error = "", "", outcome.reason
+        else:
+            model, stop, error = outcome.model, outcome.stop_reason, ""
+        self._rows.append(
+            [
+                claim.turn,
+                claim.conversation,
+                claim.agent,
+                model[:100],
+                purpose,
+                min(claim.backoffs + 1, 32_000),
+                usage.input_tokens,
+                usage.output_tokens,
+                usage.cache_read_tokens,
+                usage.cache_write_tokens,
+                cost_micros(model, usage),
+                int(seconds * 1000),
+                stop[:40],
+                error[:40],
+            ]
+        )
+
+    def write(self) -> None:
+        """In the caller's transaction, so that a call is counted once or not at all."""
+        if self._rows:
+            hot.insert_model_calls(self._rows)
+            self._rows = []
 
 
-def write(rows: list[ModelCall]) -> None:
-    """In the caller's transaction, so that a call is counted once or not at all."""
-    ModelCall.objects.bulk_create(rows)
+def prompt_tokens(usage: Usage) -> int:
+    """What went in, from the cache or not."""
+    return usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
 
 
 def cost_micros(model: str, usage: Usage) -> int:

@@ -3,16 +3,17 @@
 import logging
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import connection
 from django.db.models import F
 
 from agents import bell, loop, registry, stopping
-from agents.errors import Fenced, HandBack, PutOff, TurnFailed, UnknownAgent
+from agents.errors import AgentsError, Fenced, HandBack, PutOff, TurnFailed
 from agents.limits import Limits
-from agents.models import Conversation, ToolCall, Turn
+from agents.models import Turn
 from agents.services import hot, leases, leaving
+from agents.services.calls import INFRASTRUCTURE
 from agents.services.endings import end_turn
-from agents.services.journal import INFRASTRUCTURE, TurnRun
+from agents.services.journal import TurnRun
 from inbox.clock import clock, now
 
 log = logging.getLogger(__name__)
@@ -25,10 +26,13 @@ def start(turn_id: int) -> str:
     if stopping.flag.is_set():
         return "missed"
     try:
-        run = _claim(turn_id)
-        if run is None:
+        claim = hot.claim(turn_id, settings.AGENT_LIMITS.get("lease_s", Limits.lease_s))
+        if claim is None:
             return "missed"
-        with leases.kept(run.claim.token, run.limits.lease_s):
+        run = _ready(claim)
+        if run is None:
+            return "failed"
+        with leases.kept(claim.token, run.limits.lease_s):
             return _run(run)
     except Fenced:
         return "fenced"
@@ -54,37 +58,24 @@ def due_turns(limit: int = 100) -> list[int]:
     return due
 
 
-def _claim(turn_id: int) -> TurnRun | None:
-    """The claim, and after a crash the fate of the calls that were running: unknown, unless idempotent."""
-    with transaction.atomic():
-        claim = hot.claim(turn_id, settings.AGENT_LIMITS.get("lease_s", Limits.lease_s))
-        if claim is None:
-            return None
-        conversation = Conversation.objects.select_related("mailbox").get(pk=claim.conversation)
-        try:
-            agent = registry.get_agent(conversation.agent)
-        except UnknownAgent as error:
-            gone = str(error)
-        else:
-            run = TurnRun(claim, conversation, agent)
-            if claim.reclaimed:
-                _settle_interrupted(run)
-            gone = ""
-    if gone:
-        log.error("Turn %s: %s Its mail is kept until the agent is declared again.", turn_id, gone)
-        end_turn(claim.conversation, turn_id, "failed", "unknown_agent", gone, token=claim.token)
+def _ready(claim: hot.Claim) -> TurnRun | None:
+    """What it takes to run the turn; where that is not to be had, the turn fails."""
+    try:
+        run = TurnRun(claim, registry.get_agent(claim.agent))
+    except INFRASTRUCTURE:
+        raise
+    except Exception as error:
+        log.exception("Turn %s cannot run; its mail is kept", claim.turn)
+        reason = error.slug.replace("-", "_") if isinstance(error, AgentsError) else "error"
+        end_turn(claim.conversation, claim.turn, "failed", reason, str(error), token=claim.token)
         return None
     if claim.attempts >= run.limits.attempts:
         leaving.fail(run, "attempts", f"The worker was lost {claim.attempts} times while it ran this turn.")
-        log.error("Turn %s failed: its worker was lost %s times", turn_id, claim.attempts)
+        log.error("Turn %s failed: its worker was lost %s times", claim.turn, claim.attempts)
         return None
+    if claim.model_calls:
+        run.settle_interrupted()
     return run
-
-
-def _settle_interrupted(run: TurnRun) -> None:
-    again = [name for name, tool in run.tools.items() if tool.idempotent]
-    calls = ToolCall.objects.filter(turn_id=run.claim.turn, status=ToolCall.Status.RUNNING).exclude(name__in=again)
-    calls.update(status=ToolCall.Status.UNKNOWN, finished_at=clock())
 
 
 def _run(run: TurnRun) -> str:

@@ -4,13 +4,13 @@ import logging
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F
 
 from agents import registry
 from agents.models import Conversation
+from agents.services import hot
 from agents.services.endings import start_next
 from inbox.models import Item, Mailbox
-from inbox.services import items
+from inbox.services import items, reading
 
 log = logging.getLogger(__name__)
 AT_ONCE = 500
@@ -23,18 +23,20 @@ def wake(mailbox_id: int) -> int:
     mailbox's latest open one, else to a new one of the mailbox's agent."""
     rung = 0
     for _ in range(3):  # a conversation may close while we look: route again
-        waiting = Item.objects.filter(mailbox_id=mailbox_id, status=Item.Status.RESOLVED, rung=False)
-        found = list(waiting.order_by("pk").values_list("pk", "origin")[:AT_ONCE])
-        if not found:
-            break
+        found = reading.unrung(mailbox_id, AT_ONCE)
         readers: dict[int | None, list[int]] = {}
-        for pk, origin in found:
+        for pk, origin, agent in found:
+            if agent not in registry.agents:  # the wake is not used up: the sweep makes it when the agent is back
+                log.error("Mail in mailbox %s is kept: its agent %r is not declared.", mailbox_id, agent)
+                return rung
             readers.setdefault(origin, []).append(pk)
+        reached = 0
         for origin, ids in readers.items():
             reader = origin or _latest_open(mailbox_id) or _open_one(mailbox_id)
-            if reader is None:
-                return rung
-            rung += _ring_reader(reader, ids)
+            reached += _ring_reader(reader, mailbox_id, ids)
+        rung += reached
+        if reached == len(found) < AT_ONCE:
+            break
     return rung
 
 
@@ -54,17 +56,16 @@ class _NothingToRing(Exception):
     """Others have rung these items, or their reader is closed."""
 
 
-def _ring_reader(reader: int, ids: list[int]) -> int:
+def _ring_reader(reader: int, mailbox_id: int, ids: list[int]) -> int:
     """Lock the conversation, queue a turn unless one is open (that one will hear), flag the items: in lock order."""
     try:
         with transaction.atomic():
-            opened = Conversation.objects.filter(pk=reader, status=Conversation.Status.OPEN).update(rung=F("rung") + 1)
-            if not opened:
+            if not hot.raise_rung(reader):
                 # Closed meanwhile, or before this mail was dropped for it: the mailbox's next reader has it.
-                items.release(reader)
+                items.release(reader, mailbox_id)
                 return 0
             start_next(reader)
-            rung = items.mark_rung(ids, reader)
+            rung = reading.mark_rung(ids, reader)
             if not rung:
                 raise _NothingToRing
     except _NothingToRing:
@@ -77,13 +78,10 @@ def _latest_open(mailbox_id: int) -> int | None:
     return opened.order_by("-pk").values_list("pk", flat=True).first()
 
 
-def _open_one(mailbox_id: int) -> int | None:
+def _open_one(mailbox_id: int) -> int:
     """A conversation for mail that nobody waits for. The mailbox is locked first, so that two letters open one."""
     with transaction.atomic():
         mailbox = Mailbox.objects.select_for_update(no_key=True).get(pk=mailbox_id)
-        if mailbox.agent not in registry.agents:
-            log.error("Mail for %s is kept: its agent %r is not declared.", mailbox.address, mailbox.agent)
-            return None
         if reader := _latest_open(mailbox_id):
             return reader
         return Conversation.objects.create(mailbox=mailbox, agent=mailbox.agent, title="Mail").pk

@@ -1,4 +1,4 @@
-"""How a turn reads mail: plain SQL that both databases take, since every turn runs it."""
+"""How mail wakes its reader and how a turn reads it: plain SQL that both databases take, since every turn runs it."""
 
 import datetime
 from typing import Any, NamedTuple
@@ -31,6 +31,28 @@ class OpenRequest(NamedTuple):
     tag: str
     blocking: bool
     request: str
+
+
+def unrung(mailbox_id: int, limit: int) -> list[tuple[int, int | None, str]]:
+    """The mailbox's answered items whose wake has not happened: (id, origin, the agent that reads them), oldest first."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT i.id, i.origin, m.agent FROM inbox_item i JOIN inbox_mailbox m ON m.id = i.mailbox_id"
+            f" WHERE i.mailbox_id = %s AND i.status = 'resolved' AND NOT i.rung ORDER BY i.id LIMIT {limit}",
+            [mailbox_id],
+        )
+        return cursor.fetchall()
+
+
+def mark_rung(ids: list[int], reader: int) -> int:
+    """Record that the wake of these items reached this reader; returns how many were still waiting for it."""
+    marks = ", ".join(["%s"] * len(ids))
+    waiting = f"id IN ({marks}) AND status = 'resolved' AND NOT rung AND (origin = %s OR origin IS NULL)"
+    if len(ids) > 1 and connection.vendor != "sqlite":  # locked in id order, as everywhere
+        waiting = f"id IN (SELECT id FROM inbox_item WHERE {waiting} ORDER BY id FOR NO KEY UPDATE)"
+    with connection.cursor() as cursor:
+        cursor.execute(f"UPDATE inbox_item SET rung = true WHERE {waiting}", [*ids, reader])
+        return cursor.rowcount
 
 
 def take(mailbox_id: int, reader: int, run: int) -> tuple[list[Mail], bool]:
