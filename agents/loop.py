@@ -31,8 +31,7 @@ SUMMARISE = """\
 what was done and found, decisions and exact figures, what you promised, and, word for word, whatever has been asked or
 reported and not answered yet. Open inbox requests and tasks are added by the system. Reply with the summary only and call
 no tool."""
-SHOWN = (1_000_000, 8_000)  # characters of each text and result of a history that is to be summarised
-SHOWN_AT_LAST = 1_000
+SHOWN = (1_000_000, 8_000, 1_000)  # characters of each text and result of a history that is to be summarised
 PROBLEMS = {
     "truncated": "Not run: your reply was cut off inside this call's arguments. Send the call again, shorter.",
     "invalid": "Not run: the arguments were not a valid JSON object. Send the call again.",
@@ -156,16 +155,13 @@ def _compact(run: Run) -> None:
 def _summary(run: Run, messages: list[dict[str, Any]]) -> Reply:
     """Where the history is too long even for its summary, the model sees less of each long part: else nothing could ever be
     said in this conversation again."""
-    try:
-        for longest in SHOWN:
-            try:
-                return _call_model(run, shortened(messages, longest), run.limits.max_tokens, "summary")
-            except ModelError as error:
-                if error.reason != "too_long":
-                    raise
-        return _call_model(run, shortened(messages, SHOWN_AT_LAST), run.limits.max_tokens, "summary")
-    except ModelError as error:
-        raise _leave(error) from error
+    for longest in SHOWN:
+        try:
+            return _call_model(run, shortened(messages, longest), run.limits.max_tokens, "summary")
+        except ModelError as error:
+            if error.reason != "too_long" or longest == SHOWN[-1]:
+                raise _leave(error) from error
+    raise AssertionError("unreachable: the last try returns or raises")
 
 
 def _call_model(run: Run, messages: list[dict[str, Any]], room: int, purpose: str = "reply") -> Reply:

@@ -47,6 +47,13 @@ def reminder(requests: list[Any]) -> str:
     return "Reminder: you said that you would wait for these requests. They are still open:\n" + "\n".join(lines)
 
 
+def shortened(messages: list[dict[str, Any]], longest: int) -> list[dict[str, Any]]:
+    """The same prompt, in which texts and results of more than `longest` characters are shown in part."""
+    return [
+        {**message, "content": [_shortened(block, longest) for block in message["content"]]} for message in messages
+    ]
+
+
 def validate(messages: list[dict[str, Any]]) -> None:
     """Raise InvalidPrompt unless: roles alternate and begin and end with user; every tool use is answered exactly once in the
     next message, results first; ids are unique within a message; no text is blank."""
@@ -69,6 +76,14 @@ def validate(messages: list[dict[str, Any]]) -> None:
         asked = [block["id"] for block in content if block.get("type") == "tool_use"] if role == "assistant" else []
         if len(set(asked)) != len(asked):
             raise InvalidPrompt(f"Message {index} has two calls with one id.")
+
+
+def _shortened(block: dict[str, Any], longest: int) -> dict[str, Any]:
+    key = {"text": "text", "tool_result": "content"}.get(str(block.get("type")))
+    if key is None or len(block[key]) <= longest:
+        return block
+    said, half = block[key], longest // 2
+    return {**block, key: f"{said[:half]}\n[{len(said) - 2 * half} characters left out]\n{said[-half:]}"}
 
 
 def _agent_content(entry: Entry) -> list[dict[str, Any]]:

@@ -43,6 +43,8 @@ def agent(declare: Any) -> Agent:
 
 
 @pytest.fixture
-def conversation(db: None, agent: Agent) -> Any:
-    """An open conversation of "tester"."""
+def conversation(db: None, declare: Any) -> Any:
+    """An open conversation of "tester", which is declared here if it is not yet."""
+    if "tester" not in registry.agents:
+        declare()
     return ConversationFactory()
