@@ -13,7 +13,8 @@ MOST_CALLS = 4
 
 
 def reply(messages, tools):
-    time.sleep(random.uniform(0, 0.03))
+    # Now and then long enough that a lease lapses while its worker is stopped, and the turn runs on elsewhere when it wakes.
+    time.sleep(random.choices([random.uniform(0, 0.03), random.uniform(0.5, 2)], [3, 1])[0])
     new = _since_last_reply(messages)
     texts = [block["text"] for block in new if block.get("type") == "text"]
     words = re.findall(r"\bword:(\w+)", " ".join(texts))
