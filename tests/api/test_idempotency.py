@@ -11,8 +11,9 @@ from django.utils import timezone
 
 from agents.models import Conversation
 from glove_site.api import api
+from inbox.errors import NotAllowed
 from inbox.models import ApiKey, IdempotencyKey, Item, ResolveLink
-from inbox.services import idempotency
+from inbox.services import idempotency, items
 from tests.api.kit import Caller, assert_problem, by_key, by_session
 
 MAIL = {"mailbox": "helper/ada", "tag": "note", "request": "Note", "response": "Hello."}
@@ -135,6 +136,19 @@ def test_there_is_neither_effect_nor_answer_without_the_other(world):
     assert not Item.objects.filter(tag="note").exists()
     assert not IdempotencyKey.objects.exists()
     assert caller.post("/inbox/items", MAIL, Idempotency_Key="a").status_code == 201
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_a_refused_call_wrote_is_taken_back(world):
+    """So that the same call, sent again, begins anew."""
+
+    def half(user, *, mailbox, via, **mail):
+        items.drop(world.mailbox.pk, by="x", via=via, **mail)
+        raise NotAllowed("Not after all; ask somebody.")
+
+    with mock.patch("inbox.api.answers.drop_as", half):
+        assert_problem(by_key(world.root).post("/inbox/items", MAIL, Idempotency_Key="a"), 403, "not-allowed")
+    assert not Item.objects.filter(tag="note").exists()
 
 
 @pytest.mark.django_db(transaction=True)
