@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -37,12 +38,16 @@ def kept(token: int, lease_s: float) -> Iterator[None]:
 
 
 def _keep() -> None:
+    due = time.monotonic() + IDLE_S
     while True:
         with _guard:
             shortest = min(_held.values(), default=IDLE_S)
             _shorter.clear()
-        if _shorter.wait(shortest / 3):
+        # Never later than was due: turns with short leases that come and go must not put off the others' renewal.
+        due = min(due, time.monotonic() + shortest / 3)
+        if _shorter.wait(max(due - time.monotonic(), 0)):
             continue
+        due = time.monotonic() + IDLE_S
         with _guard:
             held = dict(_held)
         for lease_s in set(held.values()):
