@@ -67,7 +67,7 @@ def ready(request: HttpRequest) -> JsonResponse:
     try:
         age = database.look()
     except (Error, NoAnswerError) as error:
-        log.warning("The database does not answer: %s", error or type(error).__name__)
+        log.warning("The database does not answer: %s %s", type(error).__name__, error)
         return JsonResponse(
             {"status": "unavailable", "database": "The database does not answer, or is not migrated."}, status=503
         )

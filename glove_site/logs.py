@@ -33,7 +33,7 @@ class JsonFormatter(structlog.stdlib.ProcessorFormatter):
     """For a machine: time, level, logger, event, and the traceback as text."""
 
     def __init__(self) -> None:
-        shared = [
+        shared: list[Any] = [
             structlog.stdlib.add_logger_name,
             structlog.stdlib.add_log_level,
             structlog.stdlib.ExtraAdder(),

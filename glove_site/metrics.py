@@ -100,7 +100,7 @@ def _turns() -> list[str]:
     oldest = due.aggregate(first=Min("not_before"), age=age)["age"]
     lapsed = Turn.objects.filter(status=status.RUNNING, lease_until__lt=now())
     recent = Turn.objects.order_by("-pk").values("status")[:RECENT]
-    ends = dict.fromkeys((status.DONE, status.FAILED, status.CANCELLED), 0)
+    ends: dict[Any, int] = dict.fromkeys((status.DONE, status.FAILED, status.CANCELLED), 0)
     for row in recent:
         if row["status"] in ends:
             ends[row["status"]] += 1

@@ -23,5 +23,6 @@ class StaticFiles(WhiteNoiseMiddleware):
 
 async def _parts(content: Iterable[bytes]) -> AsyncIterator[bytes]:
     parts = iter(content)
-    while (part := await sync_to_async(next)(parts, None)) is not None:
+    read = sync_to_async(lambda: next(parts, None))
+    while (part := await read()) is not None:
         yield part
