@@ -1,4 +1,4 @@
-"""Who may see which conversation: its mailbox's owner, and whoever holds the view permission."""
+"""Who may see which conversation: its owner, and whoever holds the view permission."""
 
 from typing import Any
 
@@ -14,12 +14,12 @@ def visible_conversations(user: Any) -> QuerySet[Conversation]:
         return Conversation.objects.none()
     if user.has_perm("agents.view_conversation"):
         return Conversation.objects.all()
-    return Conversation.objects.filter(mailbox__in=Mailbox.objects.filter(owner=user))
+    return Conversation.objects.filter(owner=user)
 
 
 def may_write(user: Any, conversation: Conversation) -> bool:
     """Whether this user may talk in it, close it, cancel and retry its turns: the owner, and holders of the change permission."""
-    return user.is_active and (conversation.mailbox.owner_id == user.pk or user.has_perm("agents.change_conversation"))
+    return user.is_active and (conversation.owner_id == user.pk or user.has_perm("agents.change_conversation"))
 
 
 def visible_permissions(user: Any) -> QuerySet[Permission]:

@@ -16,6 +16,8 @@ class Conversation(models.Model):
 
     agent = models.CharField(max_length=100)
     mailbox = models.ForeignKey(Mailbox, models.PROTECT, related_name="conversations")
+    # Whom it serves: the mailbox's owner, or who opened it on a mailbox that has none.
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+")
     title = models.CharField(max_length=200, default="", blank=True)
     status = models.CharField(max_length=10, choices=Status, default=Status.OPEN)
     # Counts wakes and user messages; raised under this row's lock. A turn that heard less than this has a successor.
@@ -33,6 +35,7 @@ class Conversation(models.Model):
     class Meta:
         indexes = [
             models.Index(fields=["mailbox", "-id"], name="conversation_by_mailbox"),
+            models.Index(fields=["owner", "-id"], name="conversation_by_owner"),
             models.Index(fields=["mailbox", "-id"], name="conversation_open", condition=Q(status="open")),
         ]
         constraints = [

@@ -103,6 +103,7 @@ class ConversationFactory(DjangoModelFactory):
 
     mailbox = factory.SubFactory(MailboxFactory)
     agent = factory.SelfAttribute("mailbox.agent")
+    owner = factory.SelfAttribute("mailbox.owner")
 
     class Params:
         closed = factory.Trait(status="closed", closed_at=now)

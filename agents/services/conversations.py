@@ -38,7 +38,7 @@ def open_for(
             opened = _free_mailbox(address, agent, user, free_addresses)
     except AddressTaken:
         raise MailboxNotFound from None
-    return open_conversation(opened.pk, title)
+    return open_conversation(opened.pk, title, opener=user)
 
 
 def home_address(user: Any, agent: str) -> str:
@@ -54,8 +54,9 @@ def home_address(user: Any, agent: str) -> str:
     return f"{agent}/user-{user.pk}"
 
 
-def open_conversation(mailbox_id: int, title: str = "") -> Conversation:
-    """A new conversation of the mailbox's agent. Mail that waits unread in the mailbox comes with its first turn."""
+def open_conversation(mailbox_id: int, title: str = "", *, opener: Any = None) -> Conversation:
+    """A new conversation of the mailbox's agent, for its owner, or where it has none for whoever opens it. Mail that waits
+    unread in the mailbox comes with its first turn."""
     if title:
         text.check(title, what="title", limit=TITLE_LENGTH)
     with transaction.atomic():
@@ -63,7 +64,8 @@ def open_conversation(mailbox_id: int, title: str = "") -> Conversation:
         if mailbox is None:
             raise MailboxNotFound
         registry.get_agent(mailbox.agent)
-        return Conversation.objects.create(mailbox=mailbox, agent=mailbox.agent, title=title)
+        owner = mailbox.owner_id or (opener.pk if opener else None)
+        return Conversation.objects.create(mailbox=mailbox, agent=mailbox.agent, owner_id=owner, title=title)
 
 
 def say(conversation_id: int, words: str, *, author: Any = None) -> Message:

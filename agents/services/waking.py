@@ -84,4 +84,6 @@ def _open_one(mailbox_id: int) -> int:
         mailbox = Mailbox.objects.select_for_update(no_key=True).get(pk=mailbox_id)
         if reader := _latest_open(mailbox_id):
             return reader
-        return Conversation.objects.create(mailbox=mailbox, agent=mailbox.agent, title="Mail").pk
+        return Conversation.objects.create(
+            mailbox=mailbox, agent=mailbox.agent, owner_id=mailbox.owner_id, title="Mail"
+        ).pk

@@ -73,7 +73,7 @@ class Talk:
 def talk(box: Mailbox, request: str, *, tag: str = "approval:refund", title: str = "", **extra: Any) -> Talk:
     """A customer's message, the agent's call that posts the request, its result, and what the agent said then."""
     now = timezone.now()
-    conversation = Conversation.objects.create(agent=box.agent, mailbox=box, title=title)
+    conversation = Conversation.objects.create(agent=box.agent, mailbox=box, owner=box.owner, title=title)
     turn = Turn.objects.create(
         conversation=conversation, status="done", not_before=now, started_at=now, finished_at=now, model_calls=2,
         input_tokens=1830, output_tokens=96,

@@ -54,7 +54,10 @@ def test_other_addresses_are_not_found(agent, ada, address):
 def test_free_addresses_are_for_those_who_may(agent, ada):
     opened = open_for(ada, "tester", mailbox="planner", free_addresses=True)
     assert opened.mailbox.owner is None
-    assert open_for(UserFactory(), "tester", mailbox="planner", free_addresses=True).mailbox == opened.mailbox
+    assert opened.owner == ada  # who opened it reads it
+    bob = UserFactory()
+    other = open_for(bob, "tester", mailbox="planner", free_addresses=True)
+    assert (other.mailbox, other.owner) == (opened.mailbox, bob)
     MailboxFactory(address="tester/bob", owner=UserFactory())
     with pytest.raises(MailboxNotFound):
         open_for(ada, "tester", mailbox="tester/bob", free_addresses=True)
