@@ -20,6 +20,10 @@ AUDITOR = (
     "inbox.view_resolverrun",
     "inbox.view_taggroup",
     "agents.view_permission",
+    "mesh.view_delivery",
+    "mesh.view_message",
+    "mesh.view_peer",
+    "mesh.view_stoppedchain",
 )
 OPERATOR = (
     *AUDITOR,
@@ -35,6 +39,7 @@ OPERATOR = (
     "agents.change_conversation",
     "agents.decide_permission",
     "django_celery_beat.change_periodictask",
+    "mesh.manage_mesh",
 )
 # Not in any role: agents.decide_permission_agent_wide. A grant for every mailbox is given to people one by one.
 ROLES = {"viewer": VIEWER, "resolver": RESOLVER, "auditor": AUDITOR, "operator": OPERATOR}

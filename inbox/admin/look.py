@@ -20,7 +20,7 @@ from inbox.admin import reader
 from inbox.clock import now
 from inbox.models import Item, TagGroup
 
-PAGE = 50
+PAGE = 25
 WINDOW = 20_000  # how many requests one search reads
 HINT_MOST = 99
 HEAD = 400  # characters of a request that a list reads
@@ -152,10 +152,10 @@ class Look:
         place, looked_at = "", 0
         for part in self._parts(after):
             if self.words is not None:
-                window = part.values("pk")[:WINDOW]
-                if stop := part[WINDOW - 1 : WINDOW].first():
+                if stop := part.only("pk", "due_at")[WINDOW - 1 : WINDOW].first():
                     place, looked_at = self.place(stop), WINDOW
-                part = self._ordered(Item.objects.filter(self.words, pk__in=window))
+                    part = part.filter(self._up_to(stop))
+                part = part.filter(self.words)
             rows += self._rows(part)[: size + 1 - len(rows)]
             if len(rows) > size:
                 return Page(rows[:size], self.place(rows[size - 1]))
@@ -188,8 +188,16 @@ class Look:
     def _ordered(self, items: QuerySet[Item]) -> QuerySet[Item]:
         return items.order_by(F("due_at").asc(nulls_last=True), "pk") if self.in_queue_order else items.order_by("-pk")
 
+    def _up_to(self, item: Item) -> Q:
+        """What comes no later than this item in a stretch of the order."""
+        if not self.in_queue_order:
+            return Q(pk__gte=item.pk)
+        if item.due_at is None:
+            return Q(pk__lte=item.pk)
+        return Q(due_at__lte=item.due_at) & (Q(due_at__lt=item.due_at) | Q(pk__lte=item.pk))
+
     def _rows(self, items: QuerySet[Item]) -> QuerySet[Item]:
-        heads = items.select_related("mailbox", "mailbox__owner").defer("request", "response")
+        heads = items.select_related("mailbox").defer("request", "response")
         return heads.annotate(head=Left("request", HEAD))
 
     def _parts(self, after: str) -> list[QuerySet[Item]]:
@@ -197,16 +205,22 @@ class Look:
         items = self.base()
         due, _, number = after.rpartition("_")
         if not number.isdecimal() or (pk := int(number)) >= 2**63:
-            return [self._ordered(items)]
+            return self._beginning(items)
         if not self.in_queue_order:
             return [self._ordered(items.filter(pk__lt=pk))]
         dateless = items.filter(due_at=None)
         if not due:
             return [self._ordered(dateless.filter(pk__gt=pk))]
         if (moment := _moment(due)) is None:
-            return [self._ordered(items)]
+            return self._beginning(items)
         later = items.filter(due_at__gte=moment).filter(Q(due_at__gt=moment) | Q(pk__gt=pk))
         return [self._ordered(later), self._ordered(dateless)]
+
+    def _beginning(self, items: QuerySet[Item]) -> list[QuerySet[Item]]:
+        if self.words is None or not self.in_queue_order:
+            return [self._ordered(items)]
+        # A search stops at a place within a stretch, so those with and without a deadline are two.
+        return [self._ordered(items.filter(due_at__isnull=False)), self._ordered(items.filter(due_at=None))]
 
 
 def _moment(text: str) -> datetime.datetime | None:

@@ -2,11 +2,12 @@
 
 import datetime
 import itertools
+import re
 from typing import Any
 
 from django import template
 from django.utils import timezone
-from django.utils.html import format_html, format_html_join
+from django.utils.html import conditional_escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
 
@@ -14,6 +15,7 @@ from inbox import text as texts
 from inbox.admin.timeline import closed_by
 
 register = template.Library()
+CONTROL = re.compile(r"[^\t\n\r -~]")
 
 
 @register.filter
@@ -105,6 +107,8 @@ def _time(moment: datetime.datetime, words: str) -> SafeString:
 
 def _with_marks(text: str) -> tuple[SafeString, int]:
     """The text, escaped, its hidden characters as marks, and how many there are."""
+    if text.isascii() and not CONTROL.search(text):
+        return conditional_escape(text), 0
     parts: list[tuple[Any]] = []
     count = 0
     for hidden, run in itertools.groupby(text, texts.is_hidden):

@@ -77,17 +77,20 @@ def test_conversations_are_seen_by_their_permission(shop, sign_in):
 
 
 def test_a_failed_turn_is_tried_again(shop, sign_in, agent):
-    Turn.objects.filter(pk=shop.refund.turn.pk).update(status="failed", reason="refusal")
+    now = timezone.now()
+    failed = Turn.objects.create(
+        conversation=shop.refund.conversation, status="failed", reason="refusal", not_before=now, finished_at=now
+    )
     client = sign_in(shop.olga)
-    page = client.get(reverse("admin:agents_turn_change", args=[shop.refund.turn.pk])).content.decode()
+    page = client.get(reverse("admin:agents_turn_change", args=[failed.pk])).content.decode()
     address = reverse("admin:agents_conversation_retry", args=[shop.refund.conversation.pk])
     assert address in page
     client.get(address)
-    assert Turn.objects.count() == 1
+    assert Turn.objects.count() == 2
     client.post(address)
     assert Turn.objects.filter(conversation=shop.refund.conversation, status="queued").count() == 1
     client.post(address)
-    assert Turn.objects.count() == 2
+    assert Turn.objects.count() == 3
     assert LogEntry.objects.get().user == shop.olga
     stop = reverse("admin:agents_conversation_cancel", args=[shop.refund.conversation.pk])
     client.post(stop)
