@@ -84,7 +84,9 @@ class Tool:
 
 def canonical(arguments: pydantic.BaseModel) -> str:
     """The arguments in the one form in which they are compared: defaults filled in, keys sorted."""
-    return json.dumps(arguments.model_dump(mode="json"), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return json.dumps(
+        arguments.model_dump(mode="json", by_alias=True), sort_keys=True, separators=(",", ":"), allow_nan=False
+    )
 
 
 def tool(function: Callable[..., Any] | None = None, **options: Any) -> Any:
@@ -121,6 +123,10 @@ def _make_tool(
         raise BadDeclaration(f"The tool {name} has retries but is not idempotent: a second run could do it twice.")
     if atomic and timeout:
         raise BadDeclaration(f"The tool {name} is atomic, which has a bound of 5 s of its own; leave the timeout out.")
+    if timeout is not None and timeout <= 0:
+        raise BadDeclaration(f"The tool {name} has a timeout of {timeout} s; it is more than 0, or left out.")
+    if inspect.iscoroutinefunction(function):
+        raise BadDeclaration(f"The tool {name} is an async function; turns run in threads, so write it without async.")
     description, notes = _split_docstring(inspect.getdoc(function) or "")
     if not description:
         raise BadDeclaration(f"The tool {name} has no docstring. The model chooses tools by it; write one.")
@@ -136,7 +142,9 @@ def _make_tool(
         if key not in hints:
             raise BadDeclaration(f"The argument {key} of the tool {name} has no type hint.")
         default = ... if parameter.default is parameter.empty else parameter.default
-        fields[key] = (hints[key], pydantic.Field(default, description=notes.get(key)))
+        about = {"description": notes[key]} if key in notes else {}  # a description in the hint stays
+        # Under an alias: an argument may have any name, also one that pydantic's own class uses.
+        fields[f"given_{key}"] = (hints[key], pydantic.Field(default, alias=key, **about))
     # allow_inf_nan: JSON has no such numbers.
     config = pydantic.ConfigDict(extra="forbid", allow_inf_nan=False)
     arguments = pydantic.create_model(name, __config__=config, **fields)
@@ -187,7 +195,9 @@ class Agent:
 
 
 def _as_keywords(arguments: pydantic.BaseModel) -> dict[str, Any]:
-    return {name: getattr(arguments, name) for name in type(arguments).model_fields}
+    return {
+        field.alias: getattr(arguments, name) for name, field in type(arguments).model_fields.items() if field.alias
+    }
 
 
 def _split_docstring(doc: str) -> tuple[str, dict[str, str]]:

@@ -36,9 +36,9 @@ class Script:
         return texts(self.prompts[-1])
 
 
-def use(name: str, id: str = "", **given: Any) -> dict[str, Any]:  # noqa: A002
+def use(name: str, call_id: str = "", /, **given: Any) -> dict[str, Any]:
     """A tool use."""
-    return {"type": "tool_use", "id": id, "name": name, "input": given}
+    return {"type": "tool_use", "id": call_id, "name": name, "input": given}
 
 
 def post(tag: str = "restock:beans", request: str = "Are the beans in?", **given: Any) -> dict[str, Any]:
