@@ -6,6 +6,11 @@ rights   tag groups, canned answers                         trail    read-only p
 exports  CSV and JSON                                       reader   what whoever reads the mail adds to these pages
 """
 
+from django.contrib import admin
+
 from inbox.admin import items, keys, rights, schedules, trail
+
+admin.site.site_title = admin.site.site_header = "Glove"
+admin.site.index_title = "The desk"
 
 __all__ = ["items", "keys", "rights", "schedules", "trail"]

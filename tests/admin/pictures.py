@@ -1,0 +1,27 @@
+"""Pictures for docs/desk.md, taken by the tests of the pages when GLOVE_TEST_PICTURES=1."""
+
+import os
+from pathlib import Path
+
+from tests.environment import ROOT
+
+FOLDER = Path(ROOT, "docs", "img", "desk")
+WANTED = os.environ.get("GLOVE_TEST_PICTURES") == "1"
+SIZES = {"wide": (1280, 900), "narrow": (390, 844)}
+SCHEMES = ("light", "dark")
+
+
+def shoot(page, name: str) -> None:
+    """The page as it is now, at each size and in each scheme; nothing is over the edge."""
+    before = page.viewport_size
+    for size, (width, height) in SIZES.items():
+        page.set_viewport_size({"width": width, "height": height})
+        for scheme in SCHEMES:
+            page.emulate_media(color_scheme=scheme)
+            over = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+            assert over <= 0, f"{name} at {width} px is {over} px over the edge"
+            if WANTED:
+                FOLDER.mkdir(parents=True, exist_ok=True)
+                page.screenshot(path=FOLDER / f"{name}-{size}-{scheme}.png", full_page=True)
+    page.set_viewport_size(before)
+    page.emulate_media(color_scheme="light")
