@@ -97,6 +97,6 @@ def orders_to_pay(limit: int = 3) -> list[int]:
     return unpaid or [(Order.objects.aggregate(last=Max("pk"))["last"] or 0) + 1]
 
 
-def pay_commands(base_url: str) -> list[str]:
-    """What plays the bank, for each order that waits to be paid."""
-    return [payments.curl_line(base_url, number) for number in orders_to_pay()]
+def pay_commands(base_url: str) -> list[tuple[int, str]]:
+    """Each order that waits to be paid, and the command that plays the bank for it."""
+    return [(number, payments.curl_line(base_url, number)) for number in orders_to_pay()]

@@ -148,7 +148,12 @@ def test_the_story(shop, contexts):  # noqa: F811
     )
     ada.locator("#messages .mail summary").last.click()
     expect(ada.locator("#messages .mail").last).to_contain_text("Order 2 was paid: €49.50.")
+    ada.locator("#messages .theirs").last.scroll_into_view_if_needed()
     picture(ada, "told")
+
+    # Who comes back finds the conversation that was open last.
+    ada.goto(f"{shop.url}/login")
+    hears(ada, "is on its way to you")
 
 
 def test_what_goes_wrong_on_the_page_is_said(shop, contexts):  # noqa: F811

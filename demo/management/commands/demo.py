@@ -28,12 +28,12 @@ class Command(BaseCommand):
         url = base_url(port)
         try:
             passwords, notes = people.open_shop(reset=reset_passwords)
-            commands = people.pay_commands(url)
+            story = self._story(url)
         except (OperationalError, ProgrammingError) as error:
             raise CommandError(
                 f"The database is not ready ({error}). Run first: {this_python()} manage.py migrate"
             ) from error
-        self.stdout.write("\n".join([*self._people(url, passwords), "", *self._story(commands), *notes]))
+        self.stdout.write("\n".join([*self._people(url, passwords), "", *story, *notes]))
 
     def _people(self, url: str, passwords: dict[str, str]) -> list[str]:
         again = f"{this_python()} manage.py demo --reset-passwords"
@@ -45,16 +45,15 @@ class Command(BaseCommand):
             lines.append(f"  {person.name:<8} {password:<15} {person.role:<10} {url}{person.where}")
         return [*lines, "", f"New ones at any time: {again}"]
 
-    def _story(self, commands: list[str]) -> list[str]:
-        file = os.path.relpath(stock.path())
-        return [
-            "The story, as ada:",
-            f"  “order 3 bags of Huila”        it is out; set its bags in {file} to 12 and save",
-            "  “refund order 1”               barista answers in the admin",
-            "  “order 2 bags of Yirgacheffe”  then be the bank:",
-            "",
-            *commands,
+    def _story(self, url: str) -> list[str]:
+        lines = [
+            "The story, as ada (README.md tells it in full):",
+            f"  “order 3 bags of Huila”  it is out: set its bags in {os.path.relpath(stock.path())} to 12, save, wait, say “yes”",
+            "  “refund order 1”         barista answers in the admin",
         ]
+        for number, command in people.pay_commands(url):
+            lines += ["", f"Be the bank, and pay order {number}:", "", command]
+        return lines
 
 
 def base_url(port: int) -> str:

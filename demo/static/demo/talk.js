@@ -12,7 +12,7 @@
   // `outbox` is what was typed here and has not been seen in the history yet.
   const state = {
     id: "", conversation: null, pages: [], turn: null, tasks: [], waiting: [], outbox: [], agents: [], shownIds: null,
-    conversations: [], listed: false, older: "", unseen: 0, opening: null, activeAt: Date.now(),
+    conversations: [], listed: false, begun: false, older: "", unseen: 0, opening: null, activeAt: Date.now(),
   };
 
   // --- Talking to the server
@@ -334,6 +334,7 @@
   }
 
   function startNew() {
+    state.begun = true;
     setAddress("");
     goTo("");
     byId("text").focus();
@@ -460,6 +461,7 @@
       stale = false;
     }
     rounds += 1;
+    if (!state.begun) begin();
     const { id } = state;
     if (!id) return;
     const conversation = await call(`/conversations/${id}`);
@@ -471,6 +473,15 @@
     state.conversation = conversation;
     state.conversations = state.conversations.map((found) => (found.id === id ? conversation : found));
     Object.assign(state, { turn: turns.items[0] || null, tasks: tasks.items, waiting: items.items.reverse() });
+  }
+
+  // Who comes back finds the conversation that was open last.
+  function begin() {
+    state.begun = true;
+    const latest = state.conversations.find((found) => found.status === "open");
+    if (state.id || state.outbox.length || !latest) return;
+    history.replaceState(null, "", `#${latest.id}`);
+    goTo(latest.id);
   }
 
   async function loadAgents() {
@@ -572,6 +583,12 @@
     byId("beside-fold").open = !narrow.matches;
   }
 
+  // On a narrow page there is room for one of the two.
+  for (const [one, other] of [["list-fold", "beside-fold"], ["beside-fold", "list-fold"]]) {
+    byId(one).addEventListener("toggle", () => {
+      if (narrow.matches && byId(one).open) byId(other).open = false;
+    });
+  }
   byId("composer").addEventListener("submit", (event) => {
     event.preventDefault();
     submit();
