@@ -142,9 +142,11 @@ def _make_tool(
         if key not in hints:
             raise BadDeclaration(f"The argument {key} of the tool {name} has no type hint.")
         default = ... if parameter.default is parameter.empty else parameter.default
-        about = {"description": notes[key]} if key in notes else {}  # a description in the hint stays
         # Under an alias: an argument may have any name, also one that pydantic's own class uses.
-        fields[f"given_{key}"] = (hints[key], pydantic.Field(default, alias=key, **about))
+        field = pydantic.Field(default, alias=key)
+        if key in notes:  # else a description in the hint stays
+            field = pydantic.Field(default, alias=key, description=notes[key])
+        fields[f"given_{key}"] = (hints[key], field)
     # allow_inf_nan: JSON has no such numbers.
     config = pydantic.ConfigDict(extra="forbid", allow_inf_nan=False)
     arguments = pydantic.create_model(name, __config__=config, **fields)

@@ -81,6 +81,12 @@ class NotInDoubt(AgentsError):
     slug, status = "not-in-doubt", 409
 
 
+class ToolTooSlow(AgentsError):
+    """The tool took too long, and was taken back."""
+
+    slug = "tool-too-slow"
+
+
 class BadDeclaration(AgentsError):
     """A declaration in a glove.py cannot be used."""
 

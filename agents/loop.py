@@ -213,9 +213,12 @@ def _execute(run: Run, call: Call) -> None:
         arguments = tool.parse(json.loads(call.input))
     except pydantic.ValidationError as error:
         return _refuse(run, call, f"Not run: {_validation_text(error)}")
+    except Exception as error:  # a rule of the developer's own failed, here or below: not run
+        log.exception("A validator of %s failed", tool.name)
+        return _refuse(run, call, f"Not run: the arguments could not be checked ({type(error).__name__}).")
     try:
         gate = canonical(arguments) if tool.needs_permission(arguments) else None
-    except Exception as error:  # the developer's own rule failed: gated, not run
+    except Exception as error:
         log.exception("The permission rule of %s failed", tool.name)
         return _refuse(run, call, f"Not run: whether it needs permission could not be told ({type(error).__name__}).")
     context = run.context(call)

@@ -10,7 +10,7 @@ from django.db import InterfaceError, InternalError, OperationalError, connectio
 from agents import limits
 from agents.declare import Agent, ToolContext
 from agents.entries import Call
-from agents.errors import Fenced, LeaveTurn
+from agents.errors import Fenced, LeaveTurn, ToolTooSlow
 from agents.invoke import error_text
 from agents.models import Conversation, ToolCall
 from agents.services import doubts, hot, ledger, permissions
@@ -20,6 +20,7 @@ from inbox.clock import clock
 from inbox.models import Mailbox
 
 INFRASTRUCTURE = (OperationalError, InterfaceError, InternalError)
+ATOMIC_S = 5.0  # for the work of an atomic tool
 PROGRESS = ", attempts = 0, backoffs = 0, troubled_at = NULL"
 AGAIN_S = (0.2, 1, 2, 4)  # pauses before a result is written again
 
@@ -101,14 +102,11 @@ class ClaimedTurn:
                 self.keep(PROGRESS)
                 if not self._begin(call, gate):
                     return
-                if connection.vendor == "postgresql":
-                    with connection.cursor() as cursor:
-                        cursor.execute("SET LOCAL statement_timeout = '5s'")
-                self._move(call, "running", "done", work())
+                self._move(call, "running", "done", _within_bounds(work))
         except LeaveTurn:
             raise
         except Exception as error:
-            if isinstance(error, INFRASTRUCTURE) and not _was_too_slow(error):
+            if isinstance(error, INFRASTRUCTURE) and not _is_the_tools(error):
                 raise
             call.status, call.result = "pending", ""
             with transaction.atomic():
@@ -154,6 +152,20 @@ class ClaimedTurn:
         call.status, call.result = after, result
 
 
-def _was_too_slow(error: Exception) -> bool:
-    """Whether the statement ran into the bound of an atomic tool, rather than the database being away."""
-    return getattr(error.__cause__, "sqlstate", None) == "57014"
+def _within_bounds(work: Callable[[], str]) -> str:
+    """The result of an atomic tool's work; where it takes too long, in one statement or in all, an error that takes it back."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute(f"SET LOCAL statement_timeout = {int(ATOMIC_S * 1000)}")
+    began = time.monotonic()
+    result = work()
+    if (took := time.monotonic() - began) > ATOMIC_S:
+        raise ToolTooSlow(f"It took {took:.1f} s, and an atomic tool has {ATOMIC_S:g} s. Nothing of it stands.")
+    return result
+
+
+def _is_the_tools(error: Exception) -> bool:
+    """Whether a fault lies in what the tool asked of the database, rather than in the database being away: a statement that was
+    too slow, one after a fault that the tool had swallowed, and wrong SQL, which on SQLite is no class of its own."""
+    cause = error.__cause__
+    return getattr(cause, "sqlstate", None) in ("57014", "25P02") or getattr(cause, "sqlite_errorcode", None) == 1

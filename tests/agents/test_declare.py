@@ -28,7 +28,7 @@ def schema(function):
 
 # --- The schema
 def test_a_schema_comes_from_hints_and_docstring():
-    def refund(ctx: ToolContext, order_id: str, cents: int = 100, urgent: bool = False) -> str:
+    def refund(ctx: ToolContext, order_id: str, cents: int = 100, urgent: bool = False) -> None:
         """Refund an order, in whole cents.
 
         Only once per order.
@@ -264,7 +264,7 @@ def test_canonical_arguments_are_one_form_for_one_meaning():
     """Case 27's last third: keys in another order, defaults left out or given."""
 
     @tool
-    def transfer(cents: int, to: str = "ada") -> str:
+    def transfer(cents: int, to: str = "ada") -> None:
         """Transfer."""
 
     forms = [{"cents": 10}, {"to": "ada", "cents": 10}, {"cents": 10, "to": "ada"}, {"cents": "10"}, {"cents": 10.0}]
@@ -278,7 +278,7 @@ def test_numbers_that_json_has_not_are_no_arguments(number):
     """Case 37."""
 
     @tool
-    def weigh(grams: float) -> str:
+    def weigh(grams: float) -> None:
         """Weigh."""
 
     with pytest.raises(pydantic.ValidationError):
