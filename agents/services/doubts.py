@@ -12,7 +12,7 @@ from inbox import text
 from inbox.clock import clock
 from inbox.errors import NotAllowed
 from inbox.models import Item
-from inbox.services import items
+from inbox.services import letters
 
 
 def in_doubt() -> Any:
@@ -64,7 +64,7 @@ def _record(call_id: int, what: str, *, by: str, via: str, user: Any = None) -> 
             raise NotInDoubt
         conversation = call.turn.conversation
         shown = text.clean(call.input, limit=4000)
-        items.drop(
+        letters.drop(
             conversation.mailbox_id,
             tag=f"tool:{call.name}"[:120],
             request=f"What became of the call of {call.name} whose outcome was unknown, made with {shown}",

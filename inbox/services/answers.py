@@ -14,7 +14,7 @@ from inbox import access
 from inbox.clock import clock, now
 from inbox.errors import BadDeadline, ItemNotFound, LinkGone, LinkUnknown, NotAllowed
 from inbox.models import Item, ResolveLink
-from inbox.services import items
+from inbox.services import items, letters
 from inbox.services.mailboxes import find_mailbox
 
 MAX_LINK_S = 30 * 24 * 3600
@@ -48,7 +48,7 @@ def drop_as(user: Any, *, mailbox: str, tag: str, request: str, response: str, v
     if access.tag_has_group(tag):
         raise NotAllowed(f"The tag {tag} is answered by a group; mail with it cannot be dropped.")
     with transaction.atomic():
-        item = items.drop(
+        item = letters.drop(
             found.pk, tag=tag, request=request, response=response, by=user.get_username(), via=via, user=user
         )
         _log(user, item, f"Dropped ({via}).")

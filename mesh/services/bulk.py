@@ -8,7 +8,7 @@ from django.db import connection
 from django.db.models import QuerySet
 
 from inbox.models import Item
-from inbox.services import items
+from inbox.services import letters
 from mesh.models import Message, Peer
 
 PAIRS = {
@@ -30,7 +30,7 @@ def deliver_to(message: Message, recipient: Peer, *, tag: str, request: str) -> 
 
 
 def _deliver(message: Message, mailboxes: tuple[str, Sequence[Any]], tag: str, request: str) -> int:
-    made = items.drop_to_all(
+    made = letters.drop_to_all(
         mailboxes, tag=tag, request=request, response=message.content, by=str(message.sender), via=Item.Via.MESH
     )
     with connection.cursor() as cursor:

@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 from inbox.clock import clock
 from inbox.errors import NotAllowed
 from inbox.models import Item
-from inbox.services import items
+from inbox.services import letters
 from mesh.errors import DeliveryNotFound, NotDead
 from mesh.models import Delivery, Message, Peer
 from mesh.services import bulk, waits
@@ -76,7 +76,7 @@ def deliver(delivery_id: int) -> bool:
             return False
         message = row.message
         prefix = "mesh:broadcast:from:" if message.kind == Message.Kind.BROADCAST else "mesh:from:"
-        item = items.drop(
+        item = letters.drop(
             row.recipient.mailbox_id,
             tag=tag(prefix, message.sender),
             request=request_of(message, row.recipient_id),

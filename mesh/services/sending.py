@@ -11,7 +11,7 @@ from django.db.models import Exists, OuterRef
 
 from inbox.clock import clock
 from inbox.models import Item
-from inbox.services import items
+from inbox.services import items, letters
 from inbox.text import check, first_line
 from mesh.errors import BadQuorum, MessageNotFound, NobodyToReach, NotAddressed, NotAPeer
 from mesh.ids import message_id
@@ -113,7 +113,7 @@ def acknowledge(peer: Peer, message: str, note: str = "") -> Message:
             if waits.enough(locked):
                 waits.end(locked, note or waits.notes(locked) if locked.quorum == 1 else waits.notes(locked), str(peer))
             return locked
-        items.drop(
+        letters.drop(
             locked.sender.mailbox_id,
             tag=_tag("mesh:ack:from:", peer),
             request=f"Acknowledgement by {peer} of your message {locked.pk}: {first_line(locked.content)}",

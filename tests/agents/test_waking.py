@@ -13,7 +13,7 @@ from agents.services.conversations import cancel, close, open_conversation, say
 from agents.services.waking import wake, wake_unrung
 from inbox import sweep
 from inbox.models import Item
-from inbox.services import items
+from inbox.services import items, letters
 from tests.agents.kit import OPEN, ask, assert_sound, last_turn, open_turn, run_queued, transcript
 from tests.agents.scripts import at
 from tests.factories import ConversationFactory, ItemFactory, MailboxFactory, TurnFactory, fresh
@@ -52,7 +52,7 @@ def test_mail_that_nobody_asked_for_wakes_the_latest_open_conversation(conversat
 def test_mail_for_a_mailbox_without_a_conversation_opens_one(agent, db):
     """So a peer that nobody ever spoke to can be written to."""
     mailbox = MailboxFactory()
-    items.drop(mailbox.pk, **LETTER)
+    letters.drop(mailbox.pk, **LETTER)
     assert wake(mailbox.pk) == 1
     opened = Conversation.objects.get(mailbox=mailbox)
     assert (opened.agent, opened.status, queued_turns(opened)) == ("tester", "open", 1)
@@ -63,7 +63,7 @@ def test_mail_for_a_mailbox_without_a_conversation_opens_one(agent, db):
 @pytest.mark.django_db(transaction=True)
 def test_many_letters_at_once_open_one_conversation(agent, race):
     mailbox = MailboxFactory()
-    finish = race(8, lambda n: items.drop(mailbox.pk, **LETTER))
+    finish = race(8, lambda n: letters.drop(mailbox.pk, **LETTER))
     assert not finish.errors
     opened = Conversation.objects.get(mailbox=mailbox)
     assert queued_turns(opened) == 1
@@ -104,7 +104,7 @@ def test_only_answers_wake(conversation, state):
 
 def test_quiet_mail_waits_for_the_next_turn(conversation, script):
     """`wakes` false: read, but not a reason to run."""
-    item = items.drop(conversation.mailbox_id, **LETTER, wakes=False)
+    item = letters.drop(conversation.mailbox_id, **LETTER, wakes=False)
     assert wake(conversation.mailbox_id) == 0
     assert wake_unrung() == 0
     assert open_turn(conversation) is None
@@ -260,7 +260,7 @@ def test_mail_that_a_closed_conversation_was_to_read_finds_another_reader(
 ):
     """Nobody's mail rang for it, and it closed before it looked: the ring is not used up."""
     latest = ConversationFactory(mailbox=conversation.mailbox)
-    items.drop(conversation.mailbox_id, **LETTER)
+    letters.drop(conversation.mailbox_id, **LETTER)
     assert wake(conversation.mailbox_id) == 1
     assert queued_turns(latest) == 1
     with django_capture_on_commit_callbacks(execute=True):

@@ -13,7 +13,7 @@ from agents.models import Conversation
 from glove_site.api import api
 from inbox.errors import NotAllowed
 from inbox.models import ApiKey, IdempotencyKey, Item, ResolveLink
-from inbox.services import idempotency, items
+from inbox.services import idempotency, letters
 from tests.api.kit import Caller, assert_problem, by_key, by_session
 
 MAIL = {"mailbox": "helper/ada", "tag": "note", "request": "Note", "response": "Hello."}
@@ -143,7 +143,7 @@ def test_what_a_refused_call_wrote_is_taken_back(world):
     """So that the same call, sent again, begins anew."""
 
     def half(user, *, mailbox, via, **mail):
-        items.drop(world.mailbox.pk, by="x", via=via, **mail)
+        letters.drop(world.mailbox.pk, by="x", via=via, **mail)
         raise NotAllowed("Not after all; ask somebody.")
 
     with mock.patch("inbox.api.answers.drop_as", half):

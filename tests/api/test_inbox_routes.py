@@ -7,7 +7,7 @@ from django.contrib.admin.models import LogEntry
 from django.utils import timezone
 
 from inbox.models import Item, ResolveLink
-from inbox.services import items
+from inbox.services import items, letters
 from inbox.services.answers import find_link
 from inbox.services.mailboxes import open_mailbox
 from tests.api.kit import assert_problem, by_key
@@ -181,6 +181,6 @@ def test_a_page_costs_the_same_however_long_it_is(world, who, django_assert_max_
             caller.get("/inbox/items?limit=200")
         counts.append(len(captured))
         for number in range(30):
-            items.drop(world.mailbox.pk, tag="many", request=f"{number}", response="x", by="x", via="system")
+            letters.drop(world.mailbox.pk, tag="many", request=f"{number}", response="x", by="x", via="system")
     assert counts[0] == counts[1]
     assert not any("COUNT(" in query["sql"] for query in captured)

@@ -6,7 +6,7 @@ import pytest
 
 from agents.models import Message
 from agents.services import conversations
-from inbox.services import items
+from inbox.services import items, letters
 from tests.api.kit import assert_problem, by_key
 
 pytestmark = pytest.mark.django_db
@@ -40,7 +40,7 @@ def test_every_entry_once_newest_first(world, many, limit):
 @pytest.mark.parametrize("who", ["ada", "root"])
 def test_stable_under_inserts(world, many, who):
     def meanwhile():
-        items.drop(world.mailbox.pk, tag="many", request="New", response="New", by="x", via="system")
+        letters.drop(world.mailbox.pk, tag="many", request="New", response="New", by="x", via="system")
 
     ids, _ = walk(by_key(getattr(world, who)), "/inbox/items?tag=many", 2, meanwhile)
     assert ids == [str(pk) for pk in reversed(many)]
@@ -53,7 +53,7 @@ def test_a_full_last_page_has_no_next(world, many):
 
 def test_fifty_by_default(world):
     for number in range(51):
-        items.drop(world.mailbox.pk, tag="lot", request=f"{number}", response="x", by="x", via="system")
+        letters.drop(world.mailbox.pk, tag="lot", request=f"{number}", response="x", by="x", via="system")
     page = by_key(world.ada).get("/inbox/items?tag=lot").json()
     assert len(page["items"]) == 50
     assert page["next"]

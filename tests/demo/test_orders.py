@@ -10,7 +10,7 @@ from demo import approvals, orders
 from demo.errors import BadAmount, NoSuchCoffee, NoSuchOrder, NotApproved, NotEnough, NotRefundable
 from demo.models import Order, Refund
 from inbox.models import Item
-from inbox.services import answers, items
+from inbox.services import answers, items, letters
 
 WHAT = "Refund €36.00 for order {}"
 
@@ -83,7 +83,7 @@ def test_a_person_may_say_that_it_is_paid(ada, boss, ask, answer, paid):
 
 def test_mail_that_nobody_asked_for_pays_nothing(ada, conversation):
     order = orders.place(ada, "yirgacheffe", 1, key="k")
-    items.drop(
+    letters.drop(
         conversation.mailbox_id, tag=orders.payment_tag(order), request="r", response="paid", by="x", via=Item.Via.ADMIN
     )
     assert orders.check_payment(ada, order.pk).paid_at is None

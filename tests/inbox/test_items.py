@@ -14,7 +14,7 @@ from inbox.errors import (
     UnstorableText,
 )
 from inbox.models import EarlyAnswer, Item
-from inbox.services import items, reading
+from inbox.services import items, letters, reading
 from inbox.signals import mailbox_ready
 from tests.factories import ItemFactory, MailboxFactory, backdate, fresh
 
@@ -131,7 +131,7 @@ def test_the_system_may_use_its_own_tags_and_nobody_posts_to_nowhere():
 def test_dropped_mail_is_born_resolved(told):
     mailbox = MailboxFactory()
     drop = {"tag": "news", "request": "To you", "response": "It rains.", "by": "ada", "via": "api"}
-    assert told(lambda: items.drop(mailbox.pk, **drop)) == [mailbox.pk]
+    assert told(lambda: letters.drop(mailbox.pk, **drop)) == [mailbox.pk]
     item = Item.objects.get()
     assert (item.status, item.outcome, item.asked, item.rung) == ("resolved", "answered", False, False)
     assert (item.response, item.resolved_by, item.resolved_via) == ("It rains.", "ada", "api")
@@ -140,7 +140,7 @@ def test_dropped_mail_is_born_resolved(told):
 def test_quiet_mail_is_born_rung_and_tells_nobody(told):
     mailbox = MailboxFactory()
     drop = {"tag": "news", "request": "To you", "response": "It rains.", "by": "ada", "via": "api", "wakes": False}
-    assert told(lambda: items.drop(mailbox.pk, **drop)) == []
+    assert told(lambda: letters.drop(mailbox.pk, **drop)) == []
     assert Item.objects.get().rung
 
 

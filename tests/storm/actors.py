@@ -14,7 +14,7 @@ from agents.models import Conversation, Turn
 from agents.services import conversations
 from inbox.errors import InboxError
 from inbox.models import Item
-from inbox.services import items
+from inbox.services import items, letters
 
 WISHES = ("none", "none", "post", "post", "short", "work", "work", "again", "tasks", "trouble")
 
@@ -82,7 +82,7 @@ class Actor(threading.Thread):
 
     def drop(self) -> None:
         self._answered(
-            items.drop(
+            letters.drop(
                 self.random.choice(self.mailboxes),
                 tag="storm:news",
                 request="For your information.",
