@@ -1,0 +1,288 @@
+"""One run: servers, site, people; blows at the points, outages, a deploy; and after each the count of what is wrong."""
+
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from bench.crash import counts, people
+from bench.crash.points import BEAT, TABLE, TOOLS, WEB
+from bench.crash.processes import Process, Site
+from bench.crash.servers import Postgres, Redis
+
+LANES = ("kill", "stop")  # each has workers of its own
+WORKERS_OF_LANE = 2
+PEOPLE, PACE_S, TALKS = 3, 0.4, 8
+REACHED_S = 40
+SETTLED_S = 90
+STOPPED_S = 35
+
+
+@dataclass
+class Line:
+    """A line of the table: what was done, how often, and what was found afterwards."""
+
+    name: str
+    kills: int = 0
+    stops: int = 0
+    missed: int = 0
+    found: counts.Found | None = None
+
+
+class Driver:
+    """The site under trial. `settle_and_look` may be called again and again: the data stays."""
+
+    def __init__(
+        self,
+        site: Site,
+        redis: Redis,
+        postgres: Postgres | None,
+        *,
+        seed: int,
+        lease_s: float,
+        say: Callable[[str], Any],
+    ) -> None:
+        self.site, self.redis, self.postgres, self.lease_s, self.say = site, redis, postgres, lease_s, say
+        self.random = random.Random(seed)
+        self.accepted = people.Accepted()
+        self.lanes: dict[str, list[Process]] = {}
+        self.others: dict[str, Process] = {}
+        self.guards = {kind: threading.Lock() for kind in ("web", "beat")}
+        self.seed = seed
+
+    # --- Setting up
+    def start(self) -> None:
+        key = _prepare()
+        self.others = {kind: self.site.start(kind) for kind in ("web", "beat")}
+        self.lanes = {lane: [self.site.start("worker") for _ in range(WORKERS_OF_LANE)] for lane in LANES}
+        for process in self.workers + list(self.others.values()):
+            process.wait_ready()
+        self.api = people.Site(self.site.web_port, key)
+        self.talks = [self._open(n) for n in range(TALKS)]
+        self.people = [people.Person(n, self.seed, self.api, self.talks, self.accepted, PACE_S) for n in range(PEOPLE)]
+        for person in self.people:
+            person.start()
+
+    def _open(self, number: int) -> tuple[str, str]:
+        status, talk = self.api.post("/conversations", {"agent": "crash", "mailbox": f"crash/ada/{number}"})
+        if status != 201:
+            raise RuntimeError(f"no conversation: {status} {talk}")
+        return talk["id"], talk["mailbox"]
+
+    @property
+    def workers(self) -> list[Process]:
+        return [worker for lane in self.lanes.values() for worker in lane]
+
+    def end(self) -> None:
+        for person in getattr(self, "people", []):
+            person.halt.set()
+
+    # --- Blows
+    def strike(self, line: Line, point: str, tool: str, times: int, lanes: tuple[str, ...] = LANES) -> None:
+        """At this point, so many times in each lane."""
+        threads = [
+            threading.Thread(target=self._lane, args=(lane, line, point, tool, times), daemon=True) for lane in lanes
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def _lane(self, lane: str, line: Line, point: str, tool: str, times: int) -> None:
+        for _ in range(times):
+            if point in (WEB, BEAT):
+                kind = "web" if point == WEB else "beat"
+                with self.guards[kind]:
+                    self._blow(lane, line, f"{point} {tool}".strip(), [self.others[kind]])
+            else:
+                self._blow(lane, line, f"{point} {tool}".strip(), self.lanes[lane])
+
+    def _blow(self, lane: str, line: Line, armed: str, among: list[Process]) -> None:
+        """Arm them; whoever gets there first is killed, or stopped for twice its lease."""
+        ready = [process for process in among if process.ready]
+        ends = time.monotonic() + REACHED_S
+        while not ready and time.monotonic() < ends:
+            time.sleep(0.1)
+            ready = [process for process in among if process.ready]
+        self.random.shuffle(ready)
+        for process in ready:
+            process.arm(armed)
+        while not any(process.is_at() for process in ready) and time.monotonic() < ends:
+            time.sleep(0.01)
+        there = next((process for process in ready if process.is_at()), None)
+        for process in ready:
+            if process is not there:
+                process.disarm()
+        if there is None:
+            line.missed += 1
+        elif lane == "kill":
+            there.kill()
+            line.kills += 1
+            self._replace(there)
+        else:
+            there.pause(2 * self.lease_s)
+            line.stops += 1
+        for process in ready:
+            process.reset()
+
+    def _replace(self, gone: Process) -> None:
+        new = self.site.start(gone.kind)
+        if gone.kind == "worker":
+            lane = next(lane for lane in self.lanes.values() if gone in lane)
+            lane[lane.index(gone)] = new
+        else:
+            self.others[gone.kind] = new.wait_ready()
+
+    # --- Outages and a deploy
+    def redis_outage(self, times: int) -> None:
+        for _ in range(times):
+            self.redis.flush()
+            time.sleep(2)
+            self.redis.stop()
+            time.sleep(3 * self.lease_s)
+            self.redis.start()
+            time.sleep(2)
+
+    def sessions_ended(self, times: int) -> None:
+        """Every session of the database, as an operator or a failover would end them."""
+        from django.db import connection
+
+        for _ in range(times):
+            with connection.cursor() as cursor:
+                cursor.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
+                    " AND pid <> pg_backend_pid()"
+                )
+            time.sleep(3)
+
+    def postgres_restarted(self, times: int) -> None:
+        from django.db import connections
+
+        connections.close_all()
+        for _ in range(times):
+            if self.postgres:
+                self.postgres.restart_at_once()
+            time.sleep(4)
+
+    def deploy(self, times: int) -> list[str]:
+        """SIGTERM to all workers, then new ones. Returns what went wrong: a worker that did not leave well, a call that became
+        unknown by it."""
+        wrong = []
+        before = _unknown()
+        for _ in range(times):
+            old = self.workers
+            for worker in old:
+                worker.wait_ready()
+            time.sleep(1)
+            for worker in old:
+                worker.ask_to_stop()
+            codes = [worker.wait(STOPPED_S) for worker in old]
+            wrong += [f"{worker.name} ended with {code}" for worker, code in zip(old, codes, strict=True) if code != 0]
+            for worker in old:
+                self._replace(worker)
+        for worker in self.workers:
+            worker.wait_ready()
+        self.wait_settled()
+        if (now := _unknown()) > before:
+            wrong.append(f"{now - before} calls became unknown")
+        return wrong
+
+    # --- The end of each
+    def settle_and_look(self) -> counts.Found:
+        """Nobody begins anything; what is open comes to its end; then everything is counted."""
+        for person in self.people:
+            person.silent = True
+        for process in [*self.workers, *self.others.values()]:
+            process.wait_ready()
+        unsettled = self.wait_settled()
+        logs = [process.log for process in self.site.started]
+        found = counts.look(self.accepted, unsettled, self.site.folder / "effects", logs)
+        found.add("illegal", self.accepted.unexpected)
+        for person in self.people:
+            person.silent = False
+        return found
+
+    def wait_settled(self) -> list[str]:
+        """What is still open after SETTLED_S, in words."""
+        ends = time.monotonic() + SETTLED_S
+        quiet = 0
+        while time.monotonic() < ends:
+            busy = _unsettled()
+            quiet = 0 if busy else quiet + 1
+            if quiet == 3:  # a person's answer may just be under way
+                return []
+            for talk in _to_retry():
+                self.api.post(f"/conversations/{talk}/retry")
+            time.sleep(0.3)
+        return busy
+
+
+def _prepare() -> str:
+    """Tables, a person, her key."""
+    from django.contrib.auth.models import User
+    from django.core.management import call_command
+    from django.db import connection
+
+    from inbox.services import keys, schedules
+
+    call_command("migrate", verbosity=0, interactive=False)
+    schedules.sync_schedules()
+    with connection.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE {TABLE} (call text NOT NULL, token text NOT NULL)")
+    person = User.objects.create_superuser("ada", password=None)
+    return keys.create_key(person, "crash")[1]
+
+
+def _unsettled() -> list[str]:
+    from django.db import InterfaceError, InternalError, OperationalError, connection
+
+    from agents.models import Message, Turn
+    from inbox.models import Item
+
+    try:
+        turns = Turn.objects.filter(status__in=["queued", "running", "waiting"])
+        return [
+            *(f"turn {t.pk} is {t.status}, reason {t.reason!r}, attempts {t.attempts}" for t in turns),
+            *(f"message {m.pk} waits" for m in Message.objects.filter(place=None)),
+            *(f"item {i.pk} is {i.status}, tag {i.tag}" for i in Item.objects.exclude(status="consumed")),
+            *(f"conversation {talk} ended otherwise" for talk in _to_retry()),
+        ]
+    except (OperationalError, InternalError, InterfaceError) as error:
+        connection.close()
+        return [f"the database does not answer: {error}"]
+
+
+def _to_retry() -> list[int]:
+    """Conversations whose last turn failed or was cancelled."""
+    from django.db.models import OuterRef, Subquery
+
+    from agents.models import Conversation, Turn
+
+    last = Turn.objects.filter(conversation=OuterRef("pk")).order_by("-pk").values("status")[:1]
+    ended = Conversation.objects.annotate(last=Subquery(last)).filter(last__in=["failed", "cancelled"])
+    return list(ended.values_list("pk", flat=True))
+
+
+def _unknown() -> int:
+    from agents.models import ToolCall
+
+    return ToolCall.objects.filter(status="unknown").count()
+
+
+def cases(point: str) -> tuple[str, ...]:
+    """The tools of which the point is a case of its own."""
+    return TOOLS if point.endswith(" tool") else ("",)
+
+
+def continue_all(site: Site) -> None:
+    """Nobody is left stopped."""
+    import os
+
+    for process in site.started:
+        try:
+            os.kill(process.pid, signal.SIGCONT)
+        except ProcessLookupError:
+            continue
