@@ -22,6 +22,6 @@ def shoot(page, name: str) -> None:
             assert over <= 0, f"{name} at {width} px is {over} px over the edge"
             if WANTED:
                 FOLDER.mkdir(parents=True, exist_ok=True)
-                page.screenshot(path=FOLDER / f"{name}-{size}-{scheme}.png", full_page=True)
+                page.screenshot(path=FOLDER / f"{name}-{size}-{scheme}.png", full_page=True, animations="disabled")
     page.set_viewport_size(before)
     page.emulate_media(color_scheme="light")
