@@ -134,6 +134,7 @@ def test_the_story(shop, contexts):  # noqa: F811
     # The stock file is edited; the cron resolver answers.
     shop.has("huila", 12)
     hears(ada, "News about Huila: 12 bags of Huila are here.")
+    expect(ada.locator("#announce[aria-live=polite]")).to_contain_text("Concierge: News about Huila")
     waits_for(ada)
     say(ada, "yes please")
     hears(ada, "Order 2 is yours: 3 bags of Huila, €49.50")
