@@ -27,7 +27,7 @@ def build(history: History) -> list[dict[str, Any]]:
             if entry.calls:
                 messages.append({"role": "user", "content": [tool_result(call) for call in entry.calls]})
         else:
-            text = without_marks(entry.text) if entry.kind == "message" else entry.text
+            text = entry.text if entry.kind == "inbox" else without_marks(entry.text)  # only letters have marks
             _user_content(messages).append({"type": "text", "text": text})
     if history.reminders:
         _user_content(messages).append({"type": "text", "text": reminder(history.reminders)})
@@ -43,7 +43,7 @@ def tool_result(call: Call) -> dict[str, Any]:
 
 def reminder(requests: list[Any]) -> str:
     """One line for each open blocking request."""
-    lines = [f"- item {request.id}, {request.tag}: {first_line(request.request)}" for request in requests]
+    lines = [f"- item {one.id}, {one.tag}: {without_marks(first_line(one.request))}" for one in requests]
     return "Reminder: you said that you would wait for these requests. They are still open:\n" + "\n".join(lines)
 
 
