@@ -12,12 +12,16 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from bench.crash.points import POINTS
 
 TIMES = {"LEASE": 2.0, "SWEEP_EVERY": 1.0, "RING_AGAIN": 3.0}
-HEAD = "| where | SIGKILL | SIGSTOP | not reached | lost | doubled | illegal | stuck | orphaned |\n|---|---|---|---|---|---|---|---|---|"
+HEAD = """\
+| where | SIGKILL | SIGSTOP | not reached | lost | doubled | illegal | stuck | orphaned |
+|---|---|---|---|---|---|---|---|---|"""
 
 
 def main() -> int:
@@ -60,7 +64,7 @@ def _run(folder: Path, seed: int, given: argparse.Namespace) -> bool:
             django.setup()
             from bench.crash.driver import Driver
 
-            driver = Driver(site, redis, postgres, seed=seed, lease_s=TIMES["LEASE"], say=print)
+            driver = Driver(site, redis, postgres, seed=seed, lease_s=TIMES["LEASE"])
             driver.start()
             good = _trials(driver, given, seed)
             driver.end()
@@ -73,7 +77,7 @@ def _run(folder: Path, seed: int, given: argparse.Namespace) -> bool:
             connections.close_all()
 
 
-def _trials(driver, given: argparse.Namespace, seed: int) -> bool:
+def _trials(driver: Any, given: argparse.Namespace, seed: int) -> bool:
     from bench.crash.driver import Line, cases
 
     began, good = time.monotonic(), True
@@ -103,11 +107,11 @@ def _trials(driver, given: argparse.Namespace, seed: int) -> bool:
         line.found = driver.settle_and_look()
         line.found.add("illegal", wrong)
         good &= _show(line, plain=True)
-    _summary(lines[-1] if not lines else lines[0], driver, time.monotonic() - began)
+    _summary(driver, time.monotonic() - began)
     return good
 
 
-def _outages(driver):
+def _outages(driver: Any) -> Iterator[tuple[str, Callable[[int], list[str] | None]]]:
     yield "Redis emptied, then stopped for three leases", driver.redis_outage
     yield "every session of PostgreSQL ended", driver.sessions_ended
     if driver.postgres:
@@ -115,7 +119,7 @@ def _outages(driver):
     yield "SIGTERM to all workers, new ones started", driver.deploy
 
 
-def _show(line, *, plain: bool = False) -> bool:
+def _show(line: Any, *, plain: bool = False) -> bool:
     numbers = ["–", "–", "–"] if plain else [line.kills, line.stops, line.missed]
     print("| " + " | ".join(str(cell) for cell in [line.name, *numbers, *line.found.counts]) + " |", flush=True)
     for kind, words in line.found.wrong.items():
@@ -124,7 +128,7 @@ def _show(line, *, plain: bool = False) -> bool:
     return not any(line.found.counts) and not line.missed
 
 
-def _summary(line, driver, seconds: float) -> None:
+def _summary(driver: Any, seconds: float) -> None:
     found = driver.settle_and_look()
     facts = ", ".join(f"{name} {number}" for name, number in found.totals.items())
     print(

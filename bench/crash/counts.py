@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.crash.points import TABLE
 from bench.crash.model import ACKNOWLEDGED, TOKEN
 from bench.crash.people import Accepted
+from bench.crash.points import TABLE
 
 KINDS = ("lost", "doubled", "illegal", "stuck", "orphaned")
 NAMED_ENDS = {"attempts", "cancelled"}  # how a turn may end here other than done
@@ -51,7 +51,8 @@ def _texts(found: Found, accepted: Accepted) -> None:
     from agents.models import Message
     from inbox.models import Item
 
-    told, acknowledged = Counter(), Counter()
+    told: Counter[str] = Counter()
+    acknowledged: Counter[str] = Counter()
     for sender, kind, text in Message.objects.exclude(place=None).values_list("sender", "kind", "text"):
         if sender == "agent":
             acknowledged.update(ACKNOWLEDGED.findall(text))
@@ -78,7 +79,7 @@ def _calls(found: Found, effects: Path) -> None:
 
     from agents.models import ToolCall
 
-    done = Counter()
+    done: Counter[tuple[str, str]] = Counter()
     if effects.exists():
         for line in effects.read_text().splitlines():
             name, key, _ = line.split()

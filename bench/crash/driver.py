@@ -1,15 +1,12 @@
 """One run: servers, site, people; blows at the points, outages, a deploy; and after each the count of what is wrong."""
 
 import random
-import signal
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from bench.crash import counts, people
-from bench.crash.points import BEAT, TABLE, TOOLS, WEB
+from bench.crash import counts, people, state
+from bench.crash.points import BEAT, TOOLS, WEB
 from bench.crash.processes import Process, Site
 from bench.crash.servers import Postgres, Redis
 
@@ -43,9 +40,8 @@ class Driver:
         *,
         seed: int,
         lease_s: float,
-        say: Callable[[str], Any],
     ) -> None:
-        self.site, self.redis, self.postgres, self.lease_s, self.say = site, redis, postgres, lease_s, say
+        self.site, self.redis, self.postgres, self.lease_s = site, redis, postgres, lease_s
         self.random = random.Random(seed)
         self.accepted = people.Accepted()
         self.lanes: dict[str, list[Process]] = {}
@@ -55,7 +51,7 @@ class Driver:
 
     # --- Setting up
     def start(self) -> None:
-        key = _prepare()
+        key = state.prepare()
         self.others = {kind: self.site.start(kind) for kind in ("web", "beat")}
         self.lanes = {lane: [self.site.start("worker") for _ in range(WORKERS_OF_LANE)] for lane in LANES}
         for process in self.workers + list(self.others.values()):
@@ -171,7 +167,7 @@ class Driver:
         """SIGTERM to all workers, then new ones. Returns what went wrong: a worker that did not leave well, a call that became
         unknown by it."""
         wrong = []
-        before = _unknown()
+        before = state.unknown()
         for _ in range(times):
             old = self.workers
             for worker in old:
@@ -186,7 +182,7 @@ class Driver:
         for worker in self.workers:
             worker.wait_ready()
         self.wait_settled()
-        if (now := _unknown()) > before:
+        if (now := state.unknown()) > before:
             wrong.append(f"{now - before} calls became unknown")
         return wrong
 
@@ -210,79 +206,16 @@ class Driver:
         ends = time.monotonic() + SETTLED_S
         quiet = 0
         while time.monotonic() < ends:
-            busy = _unsettled()
+            busy = state.unsettled()
             quiet = 0 if busy else quiet + 1
             if quiet == 3:  # a person's answer may just be under way
                 return []
-            for talk in _to_retry():
+            for talk in state.to_retry():
                 self.api.post(f"/conversations/{talk}/retry")
             time.sleep(0.3)
         return busy
 
 
-def _prepare() -> str:
-    """Tables, a person, her key."""
-    from django.contrib.auth.models import User
-    from django.core.management import call_command
-    from django.db import connection
-
-    from inbox.services import keys, schedules
-
-    call_command("migrate", verbosity=0, interactive=False)
-    schedules.sync_schedules()
-    with connection.cursor() as cursor:
-        cursor.execute(f"CREATE TABLE {TABLE} (call text NOT NULL, token text NOT NULL)")
-    person = User.objects.create_superuser("ada", password=None)
-    return keys.create_key(person, "crash")[1]
-
-
-def _unsettled() -> list[str]:
-    from django.db import InterfaceError, InternalError, OperationalError, connection
-
-    from agents.models import Message, Turn
-    from inbox.models import Item
-
-    try:
-        turns = Turn.objects.filter(status__in=["queued", "running", "waiting"])
-        return [
-            *(f"turn {t.pk} is {t.status}, reason {t.reason!r}, attempts {t.attempts}" for t in turns),
-            *(f"message {m.pk} waits" for m in Message.objects.filter(place=None)),
-            *(f"item {i.pk} is {i.status}, tag {i.tag}" for i in Item.objects.exclude(status="consumed")),
-            *(f"conversation {talk} ended otherwise" for talk in _to_retry()),
-        ]
-    except (OperationalError, InternalError, InterfaceError) as error:
-        connection.close()
-        return [f"the database does not answer: {error}"]
-
-
-def _to_retry() -> list[int]:
-    """Conversations whose last turn failed or was cancelled."""
-    from django.db.models import OuterRef, Subquery
-
-    from agents.models import Conversation, Turn
-
-    last = Turn.objects.filter(conversation=OuterRef("pk")).order_by("-pk").values("status")[:1]
-    ended = Conversation.objects.annotate(last=Subquery(last)).filter(last__in=["failed", "cancelled"])
-    return list(ended.values_list("pk", flat=True))
-
-
-def _unknown() -> int:
-    from agents.models import ToolCall
-
-    return ToolCall.objects.filter(status="unknown").count()
-
-
 def cases(point: str) -> tuple[str, ...]:
     """The tools of which the point is a case of its own."""
     return TOOLS if point.endswith(" tool") else ("",)
-
-
-def continue_all(site: Site) -> None:
-    """Nobody is left stopped."""
-    import os
-
-    for process in site.started:
-        try:
-            os.kill(process.pid, signal.SIGCONT)
-        except ProcessLookupError:
-            continue

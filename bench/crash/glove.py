@@ -1,4 +1,4 @@
-"""The crash tests' agent, its three tools and its resolver. Each effect is written down outside the turn, so that it can be counted."""
+"""The crash tests' agent, its three tools and its resolver. Each effect is written down outside the turn, to be counted."""
 
 import os
 import time

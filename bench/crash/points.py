@@ -59,7 +59,7 @@ def install() -> None:
     from inbox.services import reading
 
     run = journal.TurnRun
-    _wrap(hot, "claim", after=lambda claim: claim and at("after the claim"))
+    _wrap(hot, "claim", after=lambda claim: at("after the claim") if claim else None)
     _wrap(
         run,
         "receive",

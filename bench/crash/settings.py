@@ -13,9 +13,8 @@ AGENT_MODELS = {
     }
 }
 # Less than twice the lease: the session of a worker that is stopped inside a transaction ends before it wakes.
-IDLE_TRANSACTION_TIMEOUT_S = float(os.environ["GLOVE_LEASE_S"])
+IDLE_TRANSACTION_TIMEOUT_S = int(float(os.environ["GLOVE_LEASE_S"]))
 LOCK_TIMEOUT_S = 2 * IDLE_TRANSACTION_TIMEOUT_S
 DATABASES["default"]["OPTIONS"]["options"] = (
-    f"-c lock_timeout={LOCK_TIMEOUT_S * 1000:.0f}"
-    f" -c idle_in_transaction_session_timeout={IDLE_TRANSACTION_TIMEOUT_S * 1000:.0f}"
+    f"-c lock_timeout={LOCK_TIMEOUT_S}s -c idle_in_transaction_session_timeout={IDLE_TRANSACTION_TIMEOUT_S}s"
 )
