@@ -90,9 +90,12 @@ def fence(turn: int, token: int, sets: str, values: Any, *, returning: str = "id
 
 
 def renew(tokens: list[int], lease_s: float) -> None:
-    """Renew the leases of running turns, by their tokens."""
-    marks = ", ".join(["%s"] * len(tokens))
-    _run(f"UPDATE agents_turn SET {RENEW} WHERE status = 'running' AND token IN ({marks})", [lease_s, *tokens])
+    """Renew the leases of running turns, by their tokens. A row that is locked is left out: whoever writes to it renews it or ends
+    it, and to wait for one slow transaction would let all the other leases lapse."""
+    mine = f"status = 'running' AND token IN ({', '.join(['%s'] * len(tokens))})"
+    if connection.vendor != "sqlite":
+        mine = f"id IN (SELECT id FROM agents_turn WHERE {mine} FOR NO KEY UPDATE SKIP LOCKED)"
+    _run(f"UPDATE agents_turn SET {RENEW} WHERE {mine}", [lease_s, *tokens])
 
 
 def receive(claim: Claim, lease_s: float, mailbox: int) -> Received:
