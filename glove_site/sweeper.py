@@ -11,19 +11,23 @@ from celery import bootsteps
 from django.conf import settings
 from django.db import connections
 
+from agents import bell
+from agents import sweep as agents_sweep
 from glove_site import stopping
+from inbox import sweep
 
 log = logging.getLogger(__name__)
 
 HELPING_S = 1.5  # between looks while the broker is silent and turns are run here
-JOIN_S = 25
+JOIN_S = {sweep.QUICK: 20, sweep.SLOW: 5}  # what a slow job was about is leased, and taken up again
 
 
 class Sweeper(threading.Thread):
-    """Runs a pass every SWEEP_EVERY_S, counted over all processes: whoever comes first takes it."""
+    """Runs a pass over one lane every SWEEP_EVERY_S, counted over all processes: whoever comes first takes it."""
 
-    def __init__(self) -> None:
-        super().__init__(name="sweeper", daemon=True)
+    def __init__(self, lane: str = sweep.QUICK) -> None:
+        super().__init__(name=f"{lane}sweeper", daemon=True)
+        self.lane = lane
         self.halt = threading.Event()
 
     def run(self) -> None:
@@ -39,16 +43,13 @@ class Sweeper(threading.Thread):
 
     def look(self) -> float:
         """Run a pass if one is due; returns the seconds until the next look."""
-        from agents import sweep as agents_sweep
-        from inbox import sweep
-
         every = settings.SWEEP_EVERY_S
-        swept = sweep.run_pass(after_s=every, stopping=self.halt.is_set)
-        if not swept and agents_sweep.is_helping():
-            agents_sweep.ring_due_turns()
-        if agents_sweep.is_helping():
+        swept = sweep.run_pass(after_s=every, stopping=self.halt.is_set, lanes=[self.lane])
+        if self.lane == sweep.QUICK and agents_sweep.is_helping():
+            if not swept:
+                agents_sweep.ring_due_turns()
             return HELPING_S
-        age = sweep.age_s()
+        age = sweep.age_s(self.lane)
         # Another process' pass sets our time too, so that passes do not bunch, and none is missed when that process dies.
         return min(every, max(0.2, every - age)) if age is not None else every
 
@@ -60,26 +61,23 @@ class SweepStep(bootsteps.StartStopStep):
 
     def __init__(self, worker: Any, **kwargs: Any) -> None:
         super().__init__(worker, **kwargs)
-        self.sweeper: Sweeper | None = None
+        self.sweepers: list[Sweeper] = []
 
     def start(self, worker: Any) -> None:
-        from agents import bell
-
         bell.listened = True
-        self.sweeper = Sweeper()
-        self.sweeper.start()
+        self.sweepers = [Sweeper(lane) for lane in (sweep.QUICK, sweep.SLOW)]
+        for sweeper in self.sweepers:
+            sweeper.start()
 
     def close(self, worker: Any) -> None:
         """Comes first of all: what is handed back after this must not be rung again from here."""
         stopping.begin()
-        if self.sweeper is not None:
-            self.sweeper.halt.set()
+        for sweeper in self.sweepers:
+            sweeper.halt.set()
 
     def stop(self, worker: Any) -> None:
-        from agents import sweep as agents_sweep
-
-        if self.sweeper is not None:
-            self.sweeper.join(JOIN_S)
-            agents_sweep.slots.drain(JOIN_S)
+        for sweeper in self.sweepers:
+            sweeper.join(JOIN_S[sweeper.lane])
+        agents_sweep.slots.drain(JOIN_S[sweep.QUICK])
 
     terminate = stop

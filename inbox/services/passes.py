@@ -1,4 +1,7 @@
-"""One pass of the sweep at a time: the claim is one row of `Sweep`, taken by one conditional UPDATE."""
+"""The claims of the sweep's passes: one pass over a lane at a time, by one conditional UPDATE of one row.
+
+A lane is a kind of jobs; its name begins the names of its two rows of `Sweep`.
+"""
 
 from django.conf import settings
 from django.db.models import Exists
@@ -6,30 +9,32 @@ from django.db.models import Exists
 from inbox.clock import clock
 from inbox.models import Sweep
 
+QUICK, SLOW = "", "slow "
 CLAIM = "claim"  # held while a pass runs
 PASS = "pass"  # when the last pass began
 LONG_AGO_S = 10 * 365 * 24 * 3600
 
 
-def claim(after_s: float) -> bool:
-    """Take the claim, if the last pass began at least `after_s` seconds ago and nobody holds it."""
-    _ensure_rows()
-    last = Sweep.objects.filter(name=PASS, began_at__lte=clock(-after_s))
+def claim(lane: str, after_s: float) -> bool:
+    """Take the pass: no other is under way, and none began less than `after_s` seconds ago."""
+    _ensure_rows(lane)
+    last = Sweep.objects.filter(name=lane + PASS, began_at__lte=clock(-after_s))
     if not last.exists():
         return False
-    free = Sweep.objects.filter(Exists(last), name=CLAIM, began_at__lte=clock(-settings.SWEEP_EVERY_S))
+    free = Sweep.objects.filter(Exists(last), name=lane + CLAIM, began_at__lte=clock(-settings.SWEEP_EVERY_S))
     claimed = free.update(began_at=clock())
     if claimed:
-        Sweep.objects.filter(name=PASS).update(began_at=clock())
+        Sweep.objects.filter(name=lane + PASS).update(began_at=clock())
     return bool(claimed)
 
 
-def release() -> None:
-    """Give the claim back, so that the next pass need not wait until it lapses."""
-    Sweep.objects.filter(name=CLAIM).update(began_at=clock(-LONG_AGO_S))
+def release(lane: str) -> None:
+    """Give the pass back."""
+    Sweep.objects.filter(name=lane + CLAIM).update(began_at=clock(-LONG_AGO_S))
 
 
-def _ensure_rows() -> None:
-    if Sweep.objects.filter(name__in=[CLAIM, PASS]).count() < 2:
-        rows = [Sweep(name=name, began_at=clock(-LONG_AGO_S)) for name in (CLAIM, PASS)]
+def _ensure_rows(lane: str) -> None:
+    names = [lane + CLAIM, lane + PASS]
+    if Sweep.objects.filter(name__in=names).count() < len(names):
+        rows = [Sweep(name=name, began_at=clock(-LONG_AGO_S)) for name in names]
         Sweep.objects.bulk_create(rows, ignore_conflicts=True)

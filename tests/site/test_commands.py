@@ -85,7 +85,7 @@ def test_one_pass_says_what_each_job_found(mailbox):
 
 
 def test_a_failed_job_is_said_and_the_exit_is_1(mailbox, monkeypatch):
-    monkeypatch.setitem(sweep._jobs, "broken", sweep.Job("broken", lambda: 1 // 0, False))
+    monkeypatch.setitem(sweep._jobs, "broken", sweep.Job("broken", lambda: 1 // 0, sweep.QUICK))
     out = io.StringIO()
     with pytest.raises(CommandError, match="failed"):
         call_command("sweep", stdout=out)

@@ -31,7 +31,7 @@ def only(monkeypatch):
     def register(**acts):
         monkeypatch.setattr(sweep, "_jobs", {})
         for name, act in acts.items():
-            sweep.register(name, act, slow=name.startswith("slow"))
+            sweep.register(name, act, slow=name == "slow")
 
     return register
 
@@ -70,6 +70,22 @@ def test_a_pass_runs_every_job_while_it_finds_rows_slow_ones_last(only):
     only(slow=once(lambda: ran.append("slow")), first=lambda: ran.append("first") or next(left))
     assert sweep.run_pass() == {"first": 5, "slow": 1}
     assert ran == ["first", "first", "first", "slow", "slow"]
+
+
+def test_a_slow_job_that_hangs_holds_up_no_quick_one(only, settings):
+    settings.SWEEP_EVERY_S = 0.2
+    gate, quick = threading.Event(), []
+    only(slow=lambda: gate.wait(20) and 0, quick=lambda: quick.append(1) or 0)
+    sweepers = [Sweeper(lane) for lane in (sweep.QUICK, sweep.SLOW)]
+    try:
+        for thread in sweepers:
+            thread.start()
+        until(lambda: len(quick) >= 4, 10)
+    finally:
+        gate.set()
+        for thread in sweepers:
+            thread.halt.set()
+            thread.join(10)
 
 
 def test_a_job_that_always_finds_something_does_not_hold_the_pass_up(only):
