@@ -16,13 +16,20 @@ def issue_key_as(
     user: Any, name: str, *, owner: Any, scopes: Iterable[str] = (), peer: Mailbox | None = None
 ) -> tuple[ApiKey, str]:
     """A key for `owner`, and its plaintext, which is kept nowhere. Nobody gives away more than she has: the owner is herself,
-    or one whose permissions and groups are all hers. Raises NotAllowed, BadScope, and the errors of the name."""
+    or one whose permissions and groups are all hers; a scope that reaches beyond its user's rights is hers too; and the peer is
+    the owner's own, or nobody's, or the key would speak on the mesh in another's name. Raises NotAllowed, BadScope, and the errors
+    of the name."""
     if not user.has_perm("inbox.add_apikey"):
         raise NotAllowed("You need the permission inbox.add_apikey to issue keys.")
     if not may_issue_for(user, owner):
         raise NotAllowed(
             f"{owner.get_username()} may do things that you may not; have somebody issue this key who may."
         )
+    scopes = list(scopes)
+    if "mailboxes" in scopes and not user.has_perm("inbox.mailboxes"):
+        raise NotAllowed("You need the permission inbox.mailboxes to give the scope mailboxes.")
+    if peer is not None and peer.owner_id not in (None, owner.pk):
+        raise NotAllowed(f"{peer} is not {owner.get_username()}'s mailbox. Issue the key for its owner.")
     with transaction.atomic():
         key, plaintext = keys.create_key(owner, name, scopes, peer=peer)
         log(user, key, ADDITION, f"Issued for {owner.get_username()}.")

@@ -198,5 +198,23 @@ def test_an_operator_issues_keys_for_those_who_may_less(shop, sign_in):
 
 def test_a_peer_is_a_mailbox_that_is_there(shop, sign_in):
     assert issue(sign_in(shop.olga), peer="nowhere").status_code == 422
-    assert issue(sign_in(shop.olga), peer="CONCIERGE/carl", name="p").status_code == 200
+    assert issue(sign_in(shop.olga), peer="CONCIERGE/carl", owner="carl", name="p").status_code == 200
     assert ApiKey.objects.get().peer == shop.box
+
+
+def test_a_key_speaks_on_the_mesh_for_its_own_user_or_for_nobodys_peer(shop, sign_in):
+    """Olga sees every mailbox; that does not make her Carl on the mesh."""
+    response = issue(sign_in(shop.olga), peer="concierge/carl")
+    assert response.status_code == 422
+    assert "is not olga&#x27;s mailbox" in response.content.decode()
+    assert not ApiKey.objects.exists()
+    planner = world.mailbox("planner", agent="planner")
+    assert issue(sign_in(shop.olga), peer="planner").status_code == 200
+    assert ApiKey.objects.get().peer == planner
+
+
+def test_nobody_gives_a_scope_that_reaches_beyond_her_own_rights(shop, sign_in):
+    """The scope mailboxes lets a key open free addresses, whatever its user may."""
+    assert issue(sign_in(shop.olga), scopes=["read", "mailboxes"]).status_code == 422
+    assert not ApiKey.objects.exists()
+    assert issue(sign_in(shop.sam), owner="olga", scopes=["read", "mailboxes"]).status_code == 200
