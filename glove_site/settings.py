@@ -1,4 +1,4 @@
-"""Settings, all of them by environment; docs/reference/settings.md lists what an operator may set."""
+"""Settings, all of them by environment; docs/how-to/run.md lists what an operator may set."""
 
 import json
 import os
