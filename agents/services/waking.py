@@ -26,6 +26,8 @@ def wake(mailbox_id: int) -> int:
         found = reading.unrung(mailbox_id, AT_ONCE)
         readers: dict[int | None, list[int]] = {}
         for pk, origin, agent in found:
+            if not agent:  # an outside peer's, who looks for itself: nobody here is to be woken, now or later
+                return rung + reading.mark_rung([item for item, *_ in found], 0)
             if agent not in registry.agents:  # the wake is not used up: the sweep makes it when the agent is back
                 log.error("Mail in mailbox %s is kept: its agent %r is not declared.", mailbox_id, agent)
                 return rung
@@ -42,7 +44,8 @@ def wake(mailbox_id: int) -> int:
 
 def wake_unrung(limit: int = 100) -> int:
     """The wakes that were lost: called by the sweep. Mail of agents that are not declared is kept for when they are."""
-    waiting = Item.objects.filter(status=Item.Status.RESOLVED, rung=False, mailbox__agent__in=list(registry.agents))
+    readable = ["", *registry.agents]
+    waiting = Item.objects.filter(status=Item.Status.RESOLVED, rung=False, mailbox__agent__in=readable)
     mailboxes = dict.fromkeys(waiting.order_by("pk").values_list("mailbox_id", flat=True)[:limit])
     return sum(wake(mailbox_id) for mailbox_id in mailboxes)
 
