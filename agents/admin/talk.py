@@ -37,7 +37,7 @@ class Said(NamedTuple):
 class Gap(NamedTuple):
     """Messages that are not shown."""
 
-    count: int
+    hidden: int
 
 
 def messages_of(conversation: Conversation) -> QuerySet[Message]:
@@ -71,8 +71,8 @@ def around(conversation: Conversation, item: Item) -> list[Said | Gap]:
     near = placed.filter(place__lte=at).order_by("-place")[:BEFORE]
     later = list(reversed(placed.filter(place__gt=at).order_by("-place")[:AFTER]))
     shown: list[Said | Gap] = [*said(reversed(near), agent=conversation.agent, here=item)]
-    if later and (hidden := (later[0].place or 0) - at - 1) > 0:
-        shown.append(Gap(hidden))
+    if later and (between := (later[0].place or 0) - at - 1) > 0:
+        shown.append(Gap(between))
     return [*shown, *said(later, agent=conversation.agent)]
 
 

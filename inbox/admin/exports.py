@@ -88,6 +88,6 @@ def _json(found: Iterable[list[Any]], columns: Columns) -> Iterator[str]:
 
 async def _in_threads(parts: Iterator[str]) -> AsyncIterator[str]:
     """The same under ASGI: each stretch is read in the request's own thread, so that the loop goes on."""
-    following = sync_to_async(next)
-    while (part := await following(parts, None)) is not None:
+    following = sync_to_async(lambda: next(parts, None))
+    while (part := await following()) is not None:
         yield part

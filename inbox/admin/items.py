@@ -6,6 +6,7 @@ from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.urls import URLPattern, path
 from django.views.decorators.http import require_http_methods, require_safe
 
@@ -88,7 +89,7 @@ class ItemAdmin(ReadOnlyAdmin):
             raise PermissionDenied
         return drop.page(request, self.admin_site)
 
-    def export(self, request: HttpRequest) -> HttpResponse:
+    def export(self, request: HttpRequest) -> HttpResponseBase:
         """What the queue's filters let through."""
         self.require_desk(request)
         rows = Look(request.GET, request.user).everything().select_related("mailbox")

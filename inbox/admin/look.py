@@ -54,8 +54,9 @@ class LookForm(forms.Form):
 
     def __init__(self, data: Any, user: Any) -> None:
         super().__init__(data)
-        self.fields["agent"].choices = [("", "Any"), *((name, name) for name in reader.current().agents())]
-        self.fields["group"].choices = [("", "Any"), *_groups(user)]
+        fields: dict[str, Any] = self.fields
+        fields["agent"].choices = [("", "Any"), *((name, name) for name in reader.current().agents())]
+        fields["group"].choices = [("", "Any"), *_groups(user)]
         self.fields["q"].widget.attrs["placeholder"] = "words, or #12 for a number"
         self.fields["tag"].widget.attrs["placeholder"] = "approval:*"
 
@@ -102,7 +103,7 @@ class Look:
 
     def query_string(self, **changes: str) -> str:
         """This look as a query string, without its page unless it is given."""
-        kept = {key: self.query[key] for key in ("tab", *self.form.fields) if self.query.get(key)}
+        kept = {key: str(self.query[key]) for key in ("tab", *self.form.fields) if self.query.get(key)}
         full = QueryDict(mutable=True)
         full.update({key: value for key, value in {**kept, **changes}.items() if value})
         return full.urlencode()

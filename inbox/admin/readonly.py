@@ -9,6 +9,7 @@ from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.functional import cached_property
@@ -39,7 +40,8 @@ class BoundedPaginator(Paginator):
     @cached_property
     def count(self) -> int:
         """How many rows there are, at most REACH."""
-        return self.object_list[:REACH].count()
+        rows: Any = self.object_list
+        return rows[:REACH].count()
 
 
 class ReadOnlyAdmin(admin.ModelAdmin):
@@ -52,7 +54,7 @@ class ReadOnlyAdmin(admin.ModelAdmin):
     actions = None
     show_facets = admin.ShowFacets.NEVER
     ordering = ["-pk"]
-    sortable_by: Any = ()
+    sortable_by = ()
     search_help_text = "Words that one of its names holds."
     change_list_template = "admin/inbox/rows.html"
     show_template = "admin/inbox/row.html"
@@ -148,7 +150,7 @@ class ReadOnlyAdmin(admin.ModelAdmin):
         mine = [path("export/", self.admin_site.admin_view(require_safe(self.export)), name=name)]
         return (mine if self.export_columns else []) + super().get_urls()
 
-    def export(self, request: HttpRequest) -> HttpResponse:
+    def export(self, request: HttpRequest) -> HttpResponseBase:
         """All rows that this person sees, as CSV or JSON."""
         if not self.has_view_permission(request):
             raise PermissionDenied

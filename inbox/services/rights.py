@@ -63,8 +63,8 @@ def try_tag_group(
     tags.check_pattern(pattern)
     candidate = list(groups)
     rows = {(pattern, "new"): candidate} if tags.matches(pattern, sample) else {}
-    for row in TagGroup.objects.exclude(pk=pk).prefetch_related("groups"):
-        if tags.matches(row.pattern, sample):
+    for row in TagGroup.objects.prefetch_related("groups"):
+        if row.pk != pk and tags.matches(row.pattern, sample):
             rows[row.pattern, str(row.pk)] = list(row.groups.all())
     answering = {group.pk for members in rows.values() for group in members}
     people = list(_resolvers(answering if rows else None)[: shown + 1])

@@ -45,7 +45,7 @@ class Member:
             self.faults.append(repr(error))
 
     def offered(self):
-        return [int(pk) for pk in re.findall(r'name="id" value="(\d+)"', self.http.get("/admin/inbox/item/").text)]
+        return [int(pk) for pk in re.findall(r'name="id"\s+value="(\d+)"', self.http.get("/admin/inbox/item/").text)]
 
     def post(self, address, **sent):
         return self.http.post(address, data={"csrfmiddlewaretoken": self.http.cookies["csrftoken"], **sent})
