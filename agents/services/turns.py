@@ -14,6 +14,7 @@ from agents.services import hot, leases, leaving
 from agents.services.calls import INFRASTRUCTURE
 from agents.services.endings import end_turn
 from agents.services.journal import TurnRun
+from inbox import pool
 from inbox.clock import clock, now
 
 log = logging.getLogger(__name__)
@@ -38,6 +39,7 @@ def start(turn_id: int) -> str:
         return "fenced"
     except INFRASTRUCTURE:
         log.warning("Turn %s: the database went away", turn_id, exc_info=True)
+        pool.discard_dead()
         connection.close()
         return "lost"
 
@@ -99,6 +101,7 @@ def _run(run: TurnRun) -> str:
         raise
     except INFRASTRUCTURE as error:
         log.warning("Turn %s: the database failed", run.claim.turn, exc_info=True)
+        pool.discard_dead()
         connection.close()
         leaving.put_off(run, PutOff("database", f"{type(error).__name__}: {error}"))
         return "put_off"

@@ -14,6 +14,7 @@ from django.http.request import UnreadablePostError
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
+from inbox import pool
 from inbox.http import errors
 
 log = logging.getLogger(__name__)
@@ -75,6 +76,7 @@ def from_error(error: Exception) -> HttpResponse | None:
         return invalid(error)
     if isinstance(error, INFRASTRUCTURE):
         log.warning("The database failed a request: %s", error)
+        pool.discard_dead()
         return plain(503)
     for kind, status in STATUSES:
         if isinstance(error, kind):
