@@ -1,8 +1,10 @@
 """One run: servers, site, people; blows at the points, outages, a deploy; and after each the count of what is wrong."""
 
+import contextlib
 import random
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bench.crash import counts, people, state
@@ -179,30 +181,33 @@ class Driver:
             wrong += [f"{worker.name} ended with {code}" for worker, code in zip(old, codes, strict=True) if code != 0]
             for worker in old:
                 self._replace(worker)
-        for worker in self.workers:
-            worker.wait_ready()
-        self.wait_settled()
-        if (now := state.unknown()) > before:
-            wrong.append(f"{now - before} calls became unknown")
-        return wrong
+        with self.at_rest():
+            now = state.unknown()
+        return [*wrong, f"{now - before} calls became unknown"] if now > before else wrong
 
     # --- The end of each
     def settle_and_look(self) -> counts.Found:
         """Nobody begins anything; what is open comes to its end; then everything is counted."""
+        logs = [process.log for process in self.site.started]
+        with self.at_rest() as unsettled:
+            found = counts.look(self.accepted, unsettled, self.site.folder / "effects", logs)
+        found.add("illegal", self.accepted.unexpected)
+        return found
+
+    @contextlib.contextmanager
+    def at_rest(self) -> Iterator[list[str]]:
+        """People only answer, and nothing is open. Yields what is open all the same after SETTLED_S, in words."""
         for person in self.people:
             person.silent = True
         for process in [*self.workers, *self.others.values()]:
             process.wait_ready()
-        unsettled = self.wait_settled()
-        logs = [process.log for process in self.site.started]
-        found = counts.look(self.accepted, unsettled, self.site.folder / "effects", logs)
-        found.add("illegal", self.accepted.unexpected)
-        for person in self.people:
-            person.silent = False
-        return found
+        try:
+            yield self._wait_settled()
+        finally:
+            for person in self.people:
+                person.silent = False
 
-    def wait_settled(self) -> list[str]:
-        """What is still open after SETTLED_S, in words."""
+    def _wait_settled(self) -> list[str]:
         ends = time.monotonic() + SETTLED_S
         quiet = 0
         while time.monotonic() < ends:
