@@ -7,7 +7,7 @@ Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
+App = Callable[[Any, Any, Any], Awaitable[None]]  # Django, uvicorn and asgiref each have types of their own for these
 
 
 def limit_body(app: App, limit: int = 1024 * 1024) -> App:
