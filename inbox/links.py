@@ -7,7 +7,9 @@ A browser gets a page. A caller that names JSON gets JSON, and one that posts wi
 import datetime
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.core.exceptions import BadRequest, SuspiciousOperation
+from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict
+from django.http.multipartparser import MultiPartParserError
 from django.shortcuts import render
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
@@ -80,9 +82,10 @@ def _typed(request: HttpRequest) -> str:
             raise UnstorableText('Send an object with the answer as text: {"response": "..."}.')
         return body["response"]
     if request.content_type in FORMS:
-        if "response" not in request.POST:
+        form = _form(request)
+        if "response" not in form:
             raise BlankText('Send the answer as the field "response".')
-        return request.POST["response"].replace("\r\n", "\n")  # browsers send line ends so
+        return form["response"].replace("\r\n", "\n")  # browsers send line ends so
     if request.content_type == "text/plain":
         try:
             return request.body.decode()
@@ -91,6 +94,14 @@ def _typed(request: HttpRequest) -> str:
                 f"The text is not UTF-8: the byte at position {error.start} is not part of it."
             ) from error
     raise WrongContentType(f"Send the answer as {JSON}, as a form or as text/plain.")
+
+
+def _form(request: HttpRequest) -> dict[str, str]:
+    try:
+        return {name: str(value) for name, value in request.POST.items()}
+    except (BadRequest, MultiPartParserError, SuspiciousOperation) as error:
+        request.POST = QueryDict()  # or whoever looks at it next stumbles too
+        raise UnstorableText(f"The form cannot be read: {error}") from error
 
 
 def _page_of(error: Exception, request: HttpRequest, token: str) -> HttpResponse | None:

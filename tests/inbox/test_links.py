@@ -180,6 +180,9 @@ class TestAnswering:
             (b"x" * 70_000, "text/plain", (413, "text-too-long")),
             (b"response=", "application/x-www-form-urlencoded", (422, "blank-text")),
             (b"other=1", "application/x-www-form-urlencoded", (422, "blank-text")),
+            (b"response=yes", "application/x-www-form-urlencoded; charset=utf-16", (422, "text")),
+            (b"&".join([b"a=1"] * 1500), "application/x-www-form-urlencoded", (422, "text")),
+            (b"yes", "multipart/form-data", (422, "text")),
             (b"<response/>", "application/xml", (415, "content-type")),
         ],
     )
@@ -187,6 +190,13 @@ class TestAnswering:
         response = program.generic("POST", address, sent, content_type=kind)
         assert problem_of(response)[:2] == expected
         assert now_of(item).status == "pending"
+
+    def test_a_form_that_cannot_be_read_is_told_on_a_page(self, visitor, address, settings):
+        settings.DEBUG = True  # where Django's own page of the error would read the form again
+        kind = "application/x-www-form-urlencoded; charset=utf-16"
+        response = visitor.generic("POST", address, b"response=yes", content_type=kind)
+        assert response.status_code == 422
+        assert "The form cannot be read" in response.content.decode()
 
     def test_a_body_over_the_limit(self, program, address, item, settings):
         settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 1000
