@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import tempfile
 from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
@@ -43,10 +44,20 @@ def secret_key(debug: bool, folder: Path) -> str:
             "SECRET_KEY is not set. With DEBUG=0 it must be: a long random string, kept private."
         )
     path = folder / "secret_key"
+    if not path.exists():
+        _make_secret(path)
+    return path.read_text().strip()
+
+
+def _make_secret(path: Path) -> None:
+    """Written whole and then given its name, which fails where another process was first: none reads a half, and one that is
+    killed in between leaves no empty key behind."""
+    descriptor, draft = tempfile.mkstemp(dir=path.parent)  # for this user's eyes only
     try:
-        # Exclusive creation: two processes that start together agree on the first one's key.
-        with open(path, "x", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+        with open(descriptor, "w") as file:
             file.write(secrets.token_urlsafe(50))
+        os.link(draft, path)
     except FileExistsError:
         pass
-    return path.read_text().strip()
+    finally:
+        os.unlink(draft)
