@@ -81,6 +81,13 @@ def say(conversation_id: int, words: str, *, author: Any = None) -> Message:
     return message
 
 
+def nudge(conversation_id: int) -> None:
+    """Queue a turn without a word: it answers what waits, if anything does. Raises ConversationClosed."""
+    with transaction.atomic():
+        _raise_rung(conversation_id)
+        start_next(conversation_id)
+
+
 def close(conversation_id: int) -> Conversation:
     """Close it: its open turn is cancelled; its mail, open or unread, is the mailbox's next reader's. Again changes nothing."""
     with transaction.atomic():

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from agents.entries import Entry
 
+NO_ANSWER = "This item is pending: there is no answer to read yet."
 GROUPS = {
     "inbox": ("get_inbox_items", "add_inbox_item", "update_inbox_item", "get_resolved_inbox_items"),
     "tasks": ("get_tasks", "add_tasks", "update_task"),
@@ -56,7 +57,7 @@ class StoreAdapter(abc.ABC):
     `get_inbox_items(status=None) -> list[StoredItem]`, oldest first
     `add_inbox_item(*, tag, request, blocking=False, due_in_s=None) -> StoredItem`; an identical open request is joined
     `update_inbox_item(item_id, *, action, text="") -> StoredItem`: action is resolve (text is the response), consume, or
-        withdraw (text is the reason); raises inbox.errors.ItemNotFound, AlreadyClosed
+        withdraw (text is the reason); raises inbox.errors.ItemNotFound (also where there is no answer to consume), AlreadyClosed
     `get_resolved_inbox_items() -> list[StoredItem]`, in the order in which they were resolved
 
     `get_tasks() -> list[StoredTask]`; `add_tasks(tasks) -> list[StoredTask]` replaces the list
@@ -106,7 +107,8 @@ class StoreAdapter(abc.ABC):
         """Everything inside happens, or nothing of it."""
 
     def run(self, agent: Any, text: str) -> str:
-        """One turn of the agent on this store, in this process; the reply's text."""
+        """One turn of the agent on this store, in this process; the reply's text. Without a text it answers what waits. Raises
+        TurnFailed, and PutOff where the model cannot answer now."""
         from agents.stores.run import run_on_store  # the loop imports stores' kin
 
         return run_on_store(agent, self, text)

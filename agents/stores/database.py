@@ -7,11 +7,12 @@ from django.db import transaction
 from django.db.models import Q
 
 from agents.entries import Entry
-from agents.errors import BadTasks, TurnFailed
+from agents.errors import BadTasks, PutOff, TurnFailed
 from agents.models import Conversation, Message, Task, Turn
 from agents.services import history, hot, permissions, posting, tasks
-from agents.stores.base import StoreAdapter, StoredItem, StoredTask
+from agents.stores.base import NO_ANSWER, StoreAdapter, StoredItem, StoredTask
 from agents.stores.summary import summary_text
+from inbox.errors import ItemNotFound
 from inbox.models import Item
 from inbox.services import items, reading
 
@@ -62,19 +63,19 @@ class DatabaseStore(StoreAdapter):
         """Say it, and run the turn here instead of in a worker."""
         from agents.services import conversations, turns  # they import this store
 
-        message = conversations.say(self.conversation.pk, text)
-        turn = Turn.objects.filter(conversation=self.conversation, status=Turn.Status.QUEUED).first()
-        if turn is not None:
-            turns.start(turn.pk)
-        message.refresh_from_db()
-        last = (
-            Message.objects.filter(conversation=self.conversation, sender=Message.Sender.AGENT)
-            .order_by("-place")
-            .first()
-        )
-        if message.turn and message.turn.status == Turn.Status.FAILED:
-            raise TurnFailed(message.turn.reason, message.turn.error)
-        return last.text if last else ""
+        if text:
+            conversations.say(self.conversation.pk, text)
+        else:
+            conversations.nudge(self.conversation.pk)
+        turn = Turn.objects.filter(conversation=self.conversation).latest("pk")
+        turns.start(turn.pk)  # or a worker has it already
+        turn.refresh_from_db()
+        if turn.status == Turn.Status.FAILED:
+            raise TurnFailed(turn.reason, turn.error)
+        if turn.status == Turn.Status.QUEUED:
+            raise PutOff(turn.reason, turn.error)
+        said = Message.objects.filter(turn=turn, sender=Message.Sender.AGENT).order_by("-place").first()
+        return said.text if said else ""
 
     # --- Inbox
 
@@ -109,6 +110,8 @@ class DatabaseStore(StoreAdapter):
         if not Item.objects.filter(pk=pk, mailbox_id=mailbox).exists():
             items.refuse(-1, text)
         if action == "consume":
+            if Item.objects.filter(pk=pk, status=Item.Status.PENDING).exists():
+                raise ItemNotFound(NO_ANSWER)
             if not reading.consume([pk], self.turn):
                 items.refuse(pk, text)
             return _stored(Item.objects.get(pk=pk))

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from agents.entries import Entry
 from agents.errors import BadTasks
-from agents.stores.base import StoreAdapter, StoredItem, StoredTask
+from agents.stores.base import NO_ANSWER, StoreAdapter, StoredItem, StoredTask
 from inbox import tags, text
 from inbox.errors import AlreadyClosed, BadDeadline, ItemNotFound, TooManyOpenItems
 
@@ -116,6 +116,8 @@ class MemoryStore(StoreAdapter):
             item = next((one for one in self._state["items"] if one.id == str(item_id)), None)
             if item is None:
                 raise ItemNotFound
+            if action == "consume" and item.status == "pending":
+                raise ItemNotFound(NO_ANSWER)
             if item.status != ("resolved" if action == "consume" else "pending"):
                 raise AlreadyClosed(f"The item is {item.status}. Nothing was changed.", text=text)
             if action == "consume":

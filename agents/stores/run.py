@@ -25,7 +25,7 @@ REFUSED = "Refused: {tool} needs a permission, and there is none for these argum
 
 
 def run_on_store(agent: Agent, store: StoreAdapter, text: str) -> str:
-    """See StoreAdapter.run. A passing fault of the model is raised as PutOff: the caller may try again with run(store, "")."""
+    """See StoreAdapter.run. After a PutOff the caller may try again with run(store, "")."""
     run = StoreRun(agent, store)
     if text:
         store.append_messages([Entry("user", check(text))])

@@ -140,13 +140,13 @@ class StoreContract:
 
     def test_what_may_not_be_posted(self) -> None:
         for store in self._with("inbox"):
-            _refused(BadTag, lambda: store.add_inbox_item(tag="a b", request="b?"))
-            _refused(BadTag, lambda: store.add_inbox_item(tag="mesh:x", request="b?"))
-            _refused(BlankText, lambda: store.add_inbox_item(tag="a", request=" "))
-            _refused(BadDeadline, lambda: store.add_inbox_item(tag="a", request="b?", due_in_s=0))
+            _refused(BadTag, store.add_inbox_item, tag="a b", request="b?")
+            _refused(BadTag, store.add_inbox_item, tag="mesh:x", request="b?")
+            _refused(BlankText, store.add_inbox_item, tag="a", request=" ")
+            _refused(BadDeadline, store.add_inbox_item, tag="a", request="b?", due_in_s=0)
             for number in range(20):
                 store.add_inbox_item(tag="a", request=f"{number}?")
-            _refused(TooManyOpenItems, lambda: store.add_inbox_item(tag="a", request="one more?"))
+            _refused(TooManyOpenItems, store.add_inbox_item, tag="a", request="one more?")
 
     def test_items_by_status_oldest_first(self) -> None:
         for store in self._with("inbox"):
@@ -179,7 +179,7 @@ class StoreContract:
                 for action in ("resolve", "consume", "withdraw"):
                     if (item, action) not in legal:
                         error = ItemNotFound if (item, action) == (pending, "consume") else AlreadyClosed
-                        _refused(error, _update(store, item, action))
+                        _refused(error, store.update_inbox_item, item, action=action, text="Late.")
             states = {item.id: (item.status, item.outcome) for item in store.get_inbox_items()}
             assert states == {
                 pending: ("pending", ""),
@@ -192,7 +192,7 @@ class StoreContract:
         for store in self._with("inbox"):
             for item in ("999999", "nonsense", "", None):
                 for action in ("resolve", "consume", "withdraw"):
-                    _refused(ItemNotFound, _update(store, item, action))
+                    _refused(ItemNotFound, store.update_inbox_item, item, action=action)
 
     def test_the_task_list_is_replaced_as_a_whole(self) -> None:
         for store in self._with("tasks"):
@@ -202,9 +202,9 @@ class StoreContract:
             assert store.get_tasks() == made
             assert store.update_task(made[0].id, "completed").status == "completed"
             assert store.get_tasks()[0].status == "completed"
-            _refused(BadTasks, lambda: store.update_task(made[0].id, "later"))
-            _refused(BadTasks, lambda: store.update_task("999999", "pending"))
-            _refused(BadTasks, lambda: store.add_tasks([StoredTask("x", "x", "later")]))
+            _refused(BadTasks, store.update_task, made[0].id, "later")
+            _refused(BadTasks, store.update_task, "999999", "pending")
+            _refused(BadTasks, store.add_tasks, [StoredTask("x", "x", "later")])
             assert len(store.get_tasks()) == 1
 
     def test_permissions_tell_arguments_apart_and_a_denial_wins(self) -> None:
@@ -324,10 +324,6 @@ def _use(tool_name: str, /, **given: Any) -> dict[str, Any]:
     return {"type": "tool_use", "id": "", "name": tool_name, "input": given}
 
 
-def _update(store: Any, item: Any, action: str) -> Callable[[], Any]:
-    return lambda: store.update_inbox_item(item, action=action, text="Late.")
-
-
 @contextmanager
 def _undone(store: Any) -> Iterator[None]:
     try:
@@ -338,9 +334,9 @@ def _undone(store: Any) -> Iterator[None]:
         pass
 
 
-def _refused(error: type[Exception], act: Callable[[], Any]) -> None:
+def _refused(error: type[Exception], act: Callable[..., Any], *values: Any, **given: Any) -> None:
     try:
-        act()
+        act(*values, **given)
     except error:
         return
     raise AssertionError(f"{error.__name__} was expected")

@@ -7,6 +7,7 @@ import copy
 import json
 
 import pytest
+from django.db import transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -302,32 +303,34 @@ def model(script):
 def test_whatever_happens_every_prompt_is_valid_and_every_turn_ends_by_name(declare, model, data):
     """Messages, mail, calls that work, fail and kill, crashes, compactions, cancellations, retries, in any order: every prompt that
     the model gets breaks no rule of the provider, no tool that may run once runs twice, and in the end the conversation works."""
-    fate = data.draw(st.lists(st.sampled_from(["done", "done", "fail", "blank", "die"]), max_size=8))
-    ran = []
-    declare(
-        *made_tools(fate, ran),
-        limits={"compact_at_tokens": data.draw(st.sampled_from([150, 100_000])), "model_calls": 6},
-    )
-    conversation = ConversationFactory()
-    model.rest = lambda messages: reply_of(data.draw(REPLIES), conversation, data)
-    for action in data.draw(st.lists(ACTIONS, min_size=3, max_size=12)):
-        if action == "run":
+    with transaction.atomic():
+        fate = data.draw(st.lists(st.sampled_from(["done", "done", "fail", "blank", "die"]), max_size=8))
+        ran = []
+        declare(
+            *made_tools(fate, ran),
+            limits={"compact_at_tokens": data.draw(st.sampled_from([150, 100_000])), "model_calls": 6},
+        )
+        conversation = ConversationFactory()
+        model.rest = lambda messages: reply_of(data.draw(REPLIES), conversation, data)
+        for action in data.draw(st.lists(ACTIONS, min_size=3, max_size=12)):
+            if action == "run":
+                run(conversation)
+            else:
+                happen(action, conversation)
+        named = set(Turn.objects.filter(conversation=conversation, status="failed").values_list("reason", flat=True))
+        assert "invalid_prompt" not in named
+        # However it went: the next message works.
+        fate.clear()
+        model.rest = "Good."
+        happen("say", conversation)
+        for _ in range(6):
             run(conversation)
-        else:
-            happen(action, conversation)
-    named = set(Turn.objects.filter(conversation=conversation, status="failed").values_list("reason", flat=True))
-    assert "invalid_prompt" not in named
-    # However it went: the next message works.
-    fate.clear()
-    model.rest = "Good."
-    happen("say", conversation)
-    for _ in range(6):
-        run(conversation)
-    assert open_turn(conversation) is None
-    assert last_turn(conversation).status == "done"
-    assert not Message.objects.filter(conversation=conversation, place=None).exists()
-    for prompt in model.prompts:
-        assert judge(prompt) == ""
-    model.prompts.clear()
-    assert len(ran) == len(set(ran))
-    assert_sound()
+        assert open_turn(conversation) is None
+        assert last_turn(conversation).status == "done"
+        assert not Message.objects.filter(conversation=conversation, place=None).exists()
+        for prompt in model.prompts:
+            assert judge(prompt) == ""
+        model.prompts.clear()
+        assert len(ran) == len(set(ran))
+        assert_sound()
+        transaction.set_rollback(True)  # or what an example left half done would be the next one's
