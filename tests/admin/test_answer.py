@@ -30,6 +30,33 @@ def test_the_page_shows_what_a_person_needs(shop, sign_in):
         assert words in page, words
 
 
+def test_the_number_of_queries_does_not_grow(shop, sign_in):
+    from django.db import connection
+    from django.test.utils import CaptureQueriesContext
+
+    from agents.models import Message
+
+    client = sign_in(shop.ada)
+
+    def queries():
+        client.get(url(shop.refund.item))
+        with CaptureQueriesContext(connection) as captured:
+            client.get(url(shop.refund.item))
+        return len(captured)
+
+    few = queries()
+    Message.objects.bulk_create(
+        Message(conversation=shop.refund.conversation, place=place, sender="user", text="More.", author=shop.carl)
+        for place in range(4, 300)
+    )
+    for index in range(30):
+        world.pending(shop.box, "approval:more", f"{index}")
+    # The messages between the request and the last ones are counted by their places, not read.
+    assert queries() <= few + 2
+    assert "messages between" in client.get(url(shop.refund.item)).content.decode()
+    assert few <= 40
+
+
 def test_others_of_the_mailbox_are_shown_where_they_may_be_seen(shop, sign_in):
     page = sign_in(shop.ada).get(url(shop.refund.item)).content.decode()
     assert "Are we open on the 24th?" in page

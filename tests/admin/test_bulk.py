@@ -106,6 +106,9 @@ def test_they_are_closed_in_id_order(shop, sign_in, monkeypatch):
     ids = [world.pending(shop.box, "q", f"{index}").pk for index in range(5)]
     sign_in(shop.ada).post(BULK, {"id": [ids[3], ids[0], ids[4], ids[0]], "response": "x"})
     assert order == [ids[0], ids[3], ids[4]]
+    order.clear()
+    desk.resolve_many(shop.ada, [ids[2], ids[1], ids[2]], "x", via="admin")
+    assert order == [ids[1], ids[2]]
 
 
 def test_a_bad_number_is_a_bad_request(shop, sign_in):

@@ -25,6 +25,14 @@ def test_it_opens_on_what_this_person_may_answer(shop, sign_in):
     assert shown(sign_in(shop.sam).get(QUEUE)) == [shop.refund.item.pk, shop.restock.pk, shop.note.pk]
 
 
+def test_what_she_may_see_but_not_answer_is_not_hers_to_answer(shop, sign_in):
+    """Her own mailbox's request, which another group answers."""
+    own = world.pending(world.mailbox("concierge/ada", shop.ada), "restock:cups", "Cups?")
+    client = sign_in(shop.ada)
+    assert own.pk not in shown(client.get(QUEUE))
+    assert own.pk in shown(client.get(QUEUE + "?tab=pending"))
+
+
 def test_who_only_looks_begins_with_all_that_is_pending(shop, sign_in):
     response = sign_in(shop.vera).get(QUEUE)
     assert shown(response) == [shop.refund.item.pk, shop.note.pk]
