@@ -4,7 +4,7 @@ A lane is a kind of jobs; its name begins the names of its two rows of `Sweep`.
 """
 
 from django.conf import settings
-from django.db.models import Exists
+from django.db.models import Exists, Q, QuerySet
 
 from inbox.clock import clock
 from inbox.models import Sweep
@@ -18,10 +18,10 @@ LONG_AGO_S = 10 * 365 * 24 * 3600
 def claim(lane: str, after_s: float) -> bool:
     """Take the pass: no other is under way, and none began less than `after_s` seconds ago."""
     _ensure_rows(lane)
-    last = Sweep.objects.filter(name=lane + PASS, began_at__lte=clock(-after_s))
+    last = _since(after_s).filter(name=lane + PASS)
     if not last.exists():
         return False
-    free = Sweep.objects.filter(Exists(last), name=lane + CLAIM, began_at__lte=clock(-settings.SWEEP_EVERY_S))
+    free = _since(settings.SWEEP_EVERY_S).filter(Exists(last), name=lane + CLAIM)
     claimed = free.update(began_at=clock())
     if claimed:
         Sweep.objects.filter(name=lane + PASS).update(began_at=clock())
@@ -31,6 +31,11 @@ def claim(lane: str, after_s: float) -> bool:
 def release(lane: str) -> None:
     """Give the pass back."""
     Sweep.objects.filter(name=lane + CLAIM).update(began_at=clock(-LONG_AGO_S))
+
+
+def _since(seconds: float) -> QuerySet[Sweep]:
+    """What began so long ago; or in the future, when the clock has been set back since: nothing would be swept until then."""
+    return Sweep.objects.filter(Q(began_at__lte=clock(-seconds)) | Q(began_at__gt=clock()))
 
 
 def _ensure_rows(lane: str) -> None:
