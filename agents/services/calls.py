@@ -21,7 +21,9 @@ from inbox.models import Mailbox
 
 INFRASTRUCTURE = (OperationalError, InterfaceError, InternalError)
 ATOMIC_S = 5.0  # for the work of an atomic tool
-PROGRESS = ", attempts = 0, backoffs = 0, troubled_at = NULL"
+REPLIED = ", backoffs = 0, troubled_at = NULL"
+# Only a call that ran to its end is progress: a reply alone would let a model ask for ever for a call that kills its worker.
+PROGRESS = REPLIED + ", attempts = 0"
 AGAIN_S = (0.2, 1, 2, 4)  # pauses before a result is written again
 
 

@@ -6,7 +6,7 @@ from agents.adapters.base import ModelError, Reply, Usage
 from agents.entries import Call, History
 from agents.models import Conversation, ToolCall
 from agents.services import budgets, hot, ledger
-from agents.services.calls import PROGRESS, ClaimedTurn
+from agents.services.calls import REPLIED, ClaimedTurn
 from agents.services.endings import start_next
 from inbox.clock import clock
 from inbox.text import is_blank
@@ -47,7 +47,7 @@ class TurnRun(ClaimedTurn):
         """The reply, its usage and its calls, in one transaction."""
         self._count(reply.usage)
         with transaction.atomic():
-            self.keep(PROGRESS + SPENT, self._spent)
+            self.keep(REPLIED + SPENT, self._spent)
             self.account.write()
             message = hot.insert_message(self.claim, self.place + 1, reply.text, reply.blocks)
             rows = [self._row(message, position, call) for position, call in enumerate(calls)]
@@ -77,7 +77,7 @@ class TurnRun(ClaimedTurn):
         self._count(reply.usage)
         with transaction.atomic():
             hot.lock_conversation(self.conversation.pk)
-            counted = PROGRESS + ", compactions = compactions + 1" + SPENT
+            counted = REPLIED + ", compactions = compactions + 1" + SPENT
             place = self.keep(counted, self._spent, returning=hot.LAST_PLACE)[0] + 1
             self.account.write()
             hot.insert_message(self.claim, place, self.store.summary_text(reply.text), sender="user", kind="summary")

@@ -68,6 +68,8 @@ def grant(
         raise NotAllowed("A decision for every mailbox needs the permission agents.decide_permission_agent_wide.")
     if scope not in Permission.Scope.values:
         raise BadPermission(f"The scope is one of {', '.join(Permission.Scope.values)}.")
+    if decision == Permission.Decision.DENY and scope == Permission.Scope.CALL:
+        raise BadPermission("A denial is for these arguments or for any; one call is refused by not granting it.")
     if uses is not None and uses < 1:
         raise BadPermission("The number of uses is at least 1; leave it empty for no limit.")
     exact = "" if scope == Permission.Scope.ANY else canonical_for(agent, tool, arguments)

@@ -3,7 +3,7 @@
 import logging
 from typing import Any
 
-from django.db import transaction
+from django.db import OperationalError, connection, transaction
 
 from agents import registry
 from agents.models import Conversation
@@ -47,7 +47,18 @@ def wake_unrung(limit: int = 100) -> int:
     readable = ["", *registry.agents]
     waiting = Item.objects.filter(status=Item.Status.RESOLVED, rung=False, mailbox__agent__in=readable)
     mailboxes = dict.fromkeys(waiting.order_by("pk").values_list("mailbox_id", flat=True)[:limit])
-    return sum(wake(mailbox_id) for mailbox_id in mailboxes)
+    return sum(_wake_guarded(mailbox_id) for mailbox_id in mailboxes)
+
+
+def _wake_guarded(mailbox_id: int) -> int:
+    """One mailbox whose conversation is locked for long does not hold up the others."""
+    try:
+        return wake(mailbox_id)
+    except OperationalError:
+        if not connection.is_usable():
+            raise
+        log.warning("Mailbox %s was not woken; the next sweep tries again", mailbox_id, exc_info=True)
+        return 0
 
 
 def on_mailbox_ready(sender: Any, mailbox_id: int, **kwargs: Any) -> None:
