@@ -94,8 +94,7 @@ def compare(rounds: int) -> int:
     finally:
         worker.terminate()
         worker.wait(40)
-        ours = told.keys("*") if alone else told.keys(f"*{QUEUE}*")
-        told.delete(QUEUE, *ours)
+        told.delete(QUEUE, *_left_behind(told, alone))
     after_return, after_commit, least = ([round_[place] for round_ in figures] for place in range(3))
     print(f"{scratch.machine()}; {rounds} rounds")
     for name, times in (
@@ -170,6 +169,11 @@ class Bare:
         committed = time.monotonic_ns()
         self.task.delay(row)
         return (_heard(self.told, f"bare {row}", PATIENCE_S) - committed) / 1e6
+
+
+def _left_behind(told: Any, alone: bool) -> list[Any]:
+    """The keys that the broker's bindings made: all of them where the database was empty before."""
+    return list(told.keys("*") if alone else told.keys(f"*{QUEUE}*"))
 
 
 def _heard(told: Any, what: str, patience_s: float) -> int:

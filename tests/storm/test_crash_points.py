@@ -2,7 +2,6 @@
 ended, PostgreSQL restarted immediately, Redis emptied and stopped; a deploy. Promises 3, 4, 9, 11, 16; cases 2-4, 7, 8, 18."""
 
 import re
-import sys
 
 import pytest
 
