@@ -1,5 +1,6 @@
-"""`make test`: the whole suite on SQLite, then what touches the database again on PostgreSQL where one is found.
+"""`make test`: the whole suite on SQLite, and beside it what touches the database again on PostgreSQL where one is found.
 
+Each of the two takes its tests one after another; side by side they use both cores of a small machine.
 The last line says which services were not found, what was skipped for that, and how to start them. Arguments go to pytest.
 """
 
@@ -7,22 +8,51 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 from xml.etree import ElementTree
 
 from tests.environment import ROOT
 from tests.services import POSTGRES, REQUIRED, SERVICES, found, how_to_start, missing
 
 REPORTS = Path(os.environ["GLOVE_VAR"])
+TOTAL = REPORTS / "total.txt"
 NO_TESTS = 5  # pytest's exit code when nothing was selected
 
 
-def run(name: str, database_url: str, arguments: list[str]) -> int:
-    """One run of pytest on one database, which leaves a report."""
-    print(f"--- {name}", flush=True)
-    report = REPORTS / f"{name.lower()}.xml"
-    command = [sys.executable, "-m", "pytest", "-q", f"--junitxml={report}", *arguments]
-    return subprocess.run(command, cwd=ROOT, env={**os.environ, "DATABASE_URL": database_url}, check=False).returncode
+@dataclass(frozen=True)
+class Run:
+    """One run of pytest on one database."""
+
+    name: str
+    database_url: str
+    suffix: str
+    options: list[str]
+
+    @property
+    def report(self) -> Path:
+        return REPORTS / f"{self.name}.xml"
+
+    @property
+    def output(self) -> Path:
+        return REPORTS / f"{self.name}.txt"
+
+    def start(self, arguments: list[str], output: IO[bytes] | None = None) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "pytest", "-q", f"--junitxml={self.report}", *self.options, *arguments]
+        environment = {**os.environ, "DATABASE_URL": self.database_url, "GLOVE_TEST_DB_SUFFIX": self.suffix}
+        return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=output)
+
+
+def runs() -> list[Run]:
+    suffix = os.environ.get("GLOVE_TEST_DB_SUFFIX", "")
+    if not found("postgres"):
+        return [Run("SQLite", "", suffix, [])]
+    return [
+        Run("SQLite", "", suffix, ["--then-postgres"]),
+        Run("PostgreSQL", POSTGRES, f"{suffix}_pg".lstrip("_"), ["--database-only"]),
+    ]
 
 
 def outcomes(report: Path) -> tuple[Counter[str], Counter[str]]:
@@ -40,12 +70,12 @@ def outcomes(report: Path) -> tuple[Counter[str], Counter[str]]:
     return ended, reasons
 
 
-def closing_lines() -> list[str]:
+def closing_lines(done: list[Run]) -> list[str]:
     """What the runs came to, and what was not there."""
     ended: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
-    for name in ("sqlite", "postgresql"):
-        one_ended, one_reasons = outcomes(REPORTS / f"{name}.xml")
+    for one in done:
+        one_ended, one_reasons = outcomes(one.report)
         ended += one_ended
         reasons += one_reasons
     total = f"total: {ended['passed']} passed, {ended['failed']} failed, {ended['skipped']} skipped"
@@ -58,22 +88,39 @@ def closing_lines() -> list[str]:
     return [total, f"Not found: {', '.join(losses)}. To start them: {how_to_start(absent)}"]
 
 
+def run_side_by_side(first: Run, others: list[Run], arguments: list[str]) -> list[int]:
+    """The exit code of each. The first is seen as it goes; what the others say is kept until it is done."""
+    with ExitStack() as files:
+        beside = [(one, files.enter_context(one.output.open("w+b"))) for one in others]
+        print(f"--- {first.name}", flush=True)
+        processes = [first.start(arguments), *(one.start(arguments, output) for one, output in beside)]
+        codes = [processes[0].wait()]
+        for (one, output), process in zip(beside, processes[1:], strict=True):
+            print(f"--- {one.name}", flush=True)
+            codes.append(process.wait())
+            output.seek(0)
+            print(output.read().decode(errors="replace"), flush=True)
+    return codes
+
+
 def main(arguments: list[str]) -> int:
     if REQUIRED and (absent := missing()):
         print(f"GLOVE_REQUIRE_SERVICES=1, but these do not answer: {how_to_start(absent)}")
         return 1
     REPORTS.mkdir(parents=True, exist_ok=True)
-    for stale in (*REPORTS.glob("*.xml"), REPORTS / "total.txt"):
+    for stale in (*REPORTS.glob("*.xml"), TOTAL):
         stale.unlink(missing_ok=True)
-    codes = [run("SQLite", "", [*(["--then-postgres"] if found("postgres") else []), *arguments])]
-    if found("postgres"):
-        codes.append(run("PostgreSQL", POSTGRES, ["--database-only", *arguments]))
-    lines = closing_lines()
-    (REPORTS / "total.txt").write_text(lines[0] + "\n")
-    print("\n".join(["", *lines]), flush=True)
+    planned = runs()
+    codes = run_side_by_side(planned[0], planned[1:], arguments)
+    lines = closing_lines(planned)
+    TOTAL.write_text(lines[0] + "\n")
+    print("\n".join(lines), flush=True)
     # A selection of the caller's may leave one of the runs empty, not all of them.
     return max((code for code in codes if code != NO_TESTS), default=NO_TESTS)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit(130)  # the runs were interrupted by the same keys

@@ -15,10 +15,12 @@ import pytest
 from django.conf import settings
 from django.db import connection, connections, transaction
 from django.test import TransactionTestCase
+from pytest_django.plugin import blocking_manager_key
 
 from tests.services import POSTGRES, SERVICES, found
 
 RACE_S = 60
+BIG_BYTES = 16 * 2**20
 
 
 # --- Which tests run where
@@ -105,11 +107,26 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[N
     with django_db_blocker.unblock():
         connections.close_all()
         if connection.vendor == "postgresql":
-            connections["default"].close_pool()  # type: ignore[attr-defined]  # only PostgreSQL has one
+            connections["default"].close_pool()
             _end_sessions(connection.settings_dict["NAME"])
 
 
 # --- Emptying it after a test that committed
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+    """A test that wrote a million rows leaves a million dead ones, which every later scan of the table would wade through."""
+    yield
+    if connection.vendor == "postgresql" and item.get_closest_marker("slow") and touches_database(item):
+        with item.config.stash[blocking_manager_key].unblock(), connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
+                " AND pg_relation_size(oid) > %s",
+                [BIG_BYTES],
+            )
+            for (table,) in cursor.fetchall():
+                cursor.execute(f"VACUUM {connection.ops.quote_name(table)}")
+
+
 @dataclass
 class Baseline:
     """The rows that migrations made, and the way back to them.

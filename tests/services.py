@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -19,7 +20,8 @@ import pytest
 ANSWER_S = 2  # how long a service may take to answer before it counts as missing
 REQUIRED = os.environ.get("GLOVE_REQUIRE_SERVICES") == "1"
 POSTGRES = os.environ.get("GLOVE_TEST_POSTGRES", "postgres://postgres@127.0.0.1:5432/postgres")
-REDIS = os.environ.get("GLOVE_TEST_REDIS", "redis://127.0.0.1:6379/15")
+REDIS = os.environ.get("GLOVE_TEST_REDIS", "redis://127.0.0.1:6379").rstrip("/")
+LOCKS = 15  # the Redis database that says which of the others is in use by which run
 NATS = os.environ.get("GLOVE_TEST_NATS", "nats://127.0.0.1:4222")
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
@@ -134,17 +136,43 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture
 def redis_url() -> Iterator[str]:
-    """A Redis database of the tests' own, empty at the start and at the end."""
+    """A Redis database of this test's own, empty at the start and at the end."""
     import redis
 
-    with redis.Redis.from_url(REDIS) as client:
-        # A mark tells our leavings, after a run that was killed, from somebody's data.
-        if client.dbsize() and not client.exists("glove:tests"):
-            pytest.fail(f"{REDIS} holds data. GLOVE_TEST_REDIS names an empty database for the tests.", pytrace=False)
-        client.flushdb()
-        client.set("glove:tests", 1)
-        yield REDIS
-        client.flushdb()
+    with redis.Redis.from_url(f"{REDIS}/{LOCKS}") as locks:
+        number = next((number for number in range(LOCKS - 1, 0, -1) if _take(locks, number)), None)
+        if number is None:
+            pytest.fail(f"Each of the databases 1 to {LOCKS - 1} of {REDIS} is in use or holds data.", pytrace=False)
+        url = f"{REDIS}/{number}"
+        yield url
+        with redis.Redis.from_url(url) as client:
+            client.flushdb()
+        locks.delete(f"glove:tests:{number}")
+
+
+def _take(locks: Any, number: int) -> bool:
+    """Lock a database that is empty, or was left behind by a run that is no more. Two runs never share one."""
+    import redis
+
+    lock = f"glove:tests:{number}"
+    owner = locks.get(lock)
+    if owner and _runs(int(owner)):
+        return False
+    with redis.Redis.from_url(f"{REDIS}/{number}") as client:
+        if owner:
+            client.flushdb()
+            locks.delete(lock)
+        return client.dbsize() == 0 and bool(locks.set(lock, os.getpid(), nx=True))
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # somebody else's
+    return True
 
 
 @pytest.fixture
