@@ -10,7 +10,7 @@ from inbox.http.paging import Page, Paging, cut, make_cursor, newest_first, read
 from mesh.errors import NotAPeer
 from mesh.models import Delivery, Message, Peer
 from mesh.receipts import receipt, receipts, received
-from mesh.services import peers, sending
+from mesh.services import answering, peers, sending
 
 router = Router(tags=["mesh"])
 
@@ -135,7 +135,7 @@ def list_messages(request: Call, paging: Paging) -> dict[str, Any]:
 @router.get("/messages/{message_id}", response=MeshMessageOut, summary="A message and its receipts")
 def get_message(request: Call, message_id: str) -> dict[str, Any]:
     peer = _peer(request)
-    message = sending.find_message(peer, message_id)
+    message = answering.find_message(peer, message_id)
     mine = None if message.sender_id == peer.pk else peer
     return _shown(message, receipts(message, recipient=mine))
 
@@ -143,7 +143,7 @@ def get_message(request: Call, message_id: str) -> dict[str, Any]:
 @router.post("/messages/{message_id}/ack", response=MeshMessageOut, summary="Acknowledge a message")
 def acknowledge(request: Call, message_id: str, said: Acknowledge = Acknowledge()) -> dict[str, Any]:
     peer = _peer(request)
-    message = sending.acknowledge(peer, message_id, said.note or "")
+    message = answering.acknowledge(peer, message_id, said.note or "").message
     return _shown(message, receipts(message, recipient=peer))
 
 

@@ -27,7 +27,7 @@ def _sync(sender: Any, using: str, **kwargs: Any) -> None:
     from django.db import connections, router
 
     from mesh.models import Peer
-    from mesh.services import peers
+    from mesh.services import joining
 
     if using == router.db_for_write(Peer) and Peer._meta.db_table in connections[using].introspection.table_names():
-        peers.sync()
+        joining.sync()

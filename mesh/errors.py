@@ -76,6 +76,12 @@ class DeliveryNotFound(MeshError):
     slug, status = "delivery-not-found", 404
 
 
+class ChainNotFound(MeshError):
+    """There is no such stopped chain."""
+
+    slug, status = "chain-not-found", 404
+
+
 class NotDead(MeshError):
     """Only a dead delivery is sent again or closed; nothing was changed."""
 

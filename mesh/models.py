@@ -14,11 +14,13 @@ class Peer(models.Model):
     description = models.TextField(default="", blank=True)
     metadata = models.JSONField(default=dict, blank=True)
     public = models.BooleanField(default=False, help_text="Everyone on the mesh sees it and may write to it.")
+    declared = models.BooleanField(default=False, help_text="What its declaration says of it was written.")
     retired_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
         permissions = [("manage_mesh", "Can retire peers, change topics and send dead deliveries again")]
+        indexes = [models.Index("id", name="peer_public", condition=Q(public=True))]
 
     def __str__(self) -> str:
         return self.mailbox.address
@@ -84,6 +86,9 @@ class Message(models.Model):
         indexes = [
             models.Index(fields=["sender", "-created_at"], name="message_by_sender"),
             models.Index(fields=["root"], name="message_by_root"),
+            # Lists of staff, newest first.
+            models.Index(fields=["-id"], name="message_broadcast", condition=Q(kind="broadcast")),
+            models.Index(fields=["-id"], name="message_blocking", condition=Q(blocking=True)),
         ]
 
     def __str__(self) -> str:
@@ -122,10 +127,10 @@ class Delivery(models.Model):
             ),
         ]
         indexes = [
-            models.Index(fields=["recipient", "sender"], name="delivery_who_wrote"),
+            models.Index(fields=["recipient", "sender"], name="delivery_who_wrote", condition=Q(status="delivered")),
             models.Index(fields=["recipient", "-id"], name="delivery_received"),
             models.Index("id", name="delivery_queued", condition=Q(status="queued")),
-            models.Index("id", name="delivery_dead", condition=Q(status="dead", closed_at__isnull=True)),
+            models.Index("id", name="delivery_dead", condition=Q(status="dead")),
         ]
 
     def __str__(self) -> str:
@@ -139,6 +144,7 @@ class StoppedChain(models.Model):
     sender = models.ForeignKey(Peer, models.CASCADE, related_name="+")
     content = models.TextField(help_text="What was not sent.")
     created_at = models.DateTimeField(auto_now_add=True)
+    # Of staff who took note of it. Until then it needs attention.
     seen_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+")
 
     def __str__(self) -> str:

@@ -6,10 +6,11 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from agents.declare import Agent, Tool, ToolContext, tool
+from inbox.text import clean, is_blank
 from mesh.declare import declared
 from mesh.errors import NotAPeer
 from mesh.models import Peer
-from mesh.services import peers, sending
+from mesh.services import answering, peers, sending
 from mesh.services.sending import From
 
 LISTED = 100
@@ -37,12 +38,15 @@ def send_message(
     blocking: Blocking = False,
 ) -> str:
     """Write to another agent. Its answer comes to you as mail. Do not answer mere thanks."""
-    sent = sending.send(_sender(ctx), to, content, in_reply_to=in_reply_to, blocking=blocking)
+    reply_to = clean(in_reply_to or "").strip()
+    sent = sending.send(_sender(ctx), clean(to), clean(content), in_reply_to=reply_to or None, blocking=blocking)
     said = f"Sent as message {sent.message.pk}."
     if sent.ended_wait:
         said += " It was what the recipient waited for."
     if blocking:
         said += f" Item {sent.message.wait_id} waits for the answer, which will come to you as mail; go on meanwhile."
+    else:
+        said += " If it is answered, that comes to you as mail."
     if sent.mutual:
         said += f" Note: the recipient itself waits for your answer to its message {sent.mutual}. Answer that first."
     return said
@@ -62,27 +66,35 @@ def broadcast(
 ) -> str:
     """Write to every agent that you can reach, or to those of a topic or with a capability."""
     sent = sending.broadcast(
-        _sender(ctx), content, blocking=blocking, topic=topic, capability=capability, quorum=quorum
+        _sender(ctx),
+        clean(content),
+        blocking=blocking,
+        topic=clean(topic or ""),
+        capability=clean(capability or ""),
+        quorum=quorum,
     )
-    said = f"Sent as message {sent.message.pk} to {sent.recipients} peers."
-    if blocking:
-        said += f" Item {sent.message.wait_id} waits for {sent.message.quorum} of them; go on meanwhile."
-    return said
+    said = f"Sent as message {sent.message.pk} to {sent.recipients} {'peer' if sent.recipients == 1 else 'peers'}."
+    if not blocking:
+        return said + " Answers come to you as mail."
+    needed = "the first answer" if sent.message.quorum == 1 else f"the answers of {sent.message.quorum} of them"
+    return said + f" Item {sent.message.wait_id} waits for {needed}, which will come to you as mail; go on meanwhile."
 
 
 @tool(name="glove_mesh_list_agents", atomic=True)
 def list_agents(ctx: ToolContext, filter: PeerFilter | None = None) -> str:  # noqa: A002 (the contract's name)
     """List the agents that you can write to."""
+    asked = filter or PeerFilter()
     found = peers.visible_to(_sender(ctx).peer)
-    if filter and filter.capability:
-        found = found.filter(capabilities__name=filter.capability)
-    if filter and filter.name_contains:
-        found = found.filter(mailbox__address__icontains=filter.name_contains)
+    if asked.capability:
+        found = found.filter(capabilities__name=clean(asked.capability))
+    if asked.name_contains:
+        found = found.filter(mailbox__address__icontains=clean(asked.name_contains))
     rows = [
         describe(peer) for peer in found.prefetch_related("capabilities").order_by("mailbox__address")[: LISTED + 1]
     ]
     if not rows:
-        return "There is nobody to write to with this filter." if filter else "There is nobody to write to."
+        filtered = asked.capability or asked.name_contains
+        return f"There is nobody to write to{' with this filter' if filtered else ''}."
     more = f"\n(more than {LISTED}: narrow the filter)" if len(rows) > LISTED else ""
     return "\n".join(json.dumps(row, ensure_ascii=False) for row in rows[:LISTED]) + more
 
@@ -90,8 +102,14 @@ def list_agents(ctx: ToolContext, filter: PeerFilter | None = None) -> str:  # n
 @tool(name="glove_mesh_acknowledge", atomic=True)
 def acknowledge(ctx: ToolContext, message_id: str, note: str | None = None) -> str:
     """Tell the sender that you have taken its message up. That ends its wait: where you have an answer, reply instead."""
-    message = sending.acknowledge(_sender(ctx).peer, message_id, note or "")
-    return f"Message {message.pk} is acknowledged."
+    told = clean(note or "")
+    done = answering.acknowledge(_sender(ctx).peer, clean(message_id), "" if is_blank(told) else told)
+    if not done.first:
+        return f"You had acknowledged message {done.message.pk} before; nothing was changed."
+    what_next = "The sender reads that with its next mail."
+    if done.waited:
+        what_next = "That ended the sender's wait." if done.ended_wait else "The sender waits for others too."
+    return f"Message {done.message.pk} is acknowledged. {what_next}"
 
 
 def describe(peer: Peer) -> dict[str, Any]:

@@ -31,6 +31,7 @@ def post(
     due_in_s: float | None = None,
     origin: int | None = None,
     posted_in: int | None = None,
+    wakes: bool = True,
     reserved: bool = False,
 ) -> Item:
     """A pending request, or the identical one that its poster has open already.
@@ -40,8 +41,8 @@ def post(
     3. Refuse over the limit of open items: TooManyOpenItems.
     4. Insert it; take an answer that came before it; else queue its notifications.
 
-    `due_in_s` is the deadline in seconds from now; `reserved` allows the system's own tags. Also raises BadTag, BadDeadline and
-    the errors of `inbox.text.check`.
+    `due_in_s` is the deadline in seconds from now; with `wakes` false its answer waits for the mailbox's next turn; `reserved`
+    allows the system's own tags. Also raises BadTag, BadDeadline and the errors of `inbox.text.check`.
     """
     tags.check_tag(tag, reserved=reserved)
     text.check(request, what="request")
@@ -63,6 +64,8 @@ def post(
             blocking=blocking,
             origin=origin,
             posted_in=posted_in,
+            wakes=wakes,
+            rung=not wakes,
             due_at=None if due_in_s is None else clock(due_in_s),
         )
         if not _take_early_answer(item):

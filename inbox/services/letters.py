@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 
 from inbox import tags, text
 from inbox.clock import clock
@@ -51,24 +51,19 @@ def drop(
     return item
 
 
-def drop_to_all(
-    mailboxes: tuple[str, Sequence[Any]], *, tag: str, request: str, response: str, by: str, via: str
-) -> list[tuple[int, int]]:
-    """The same letter for many, in one statement: born resolved, with a reserved tag. `mailboxes` is SQL, with its values, that
-    gives pairs of a mailbox's id and its agent: mail of a mailbox that no agent reads does not wake. In the caller's
-    transaction. Returns the pairs of item and mailbox ids."""
+def to_all(
+    recipients: tuple[str, Sequence[Any]], *, tag: str, response: str, by: str, via: str
+) -> tuple[str, list[Any]]:
+    """SQL, with its values, that drops the same letter into many mailboxes in one statement, or in a part of a larger one: born
+    resolved, with a reserved tag. `recipients` is SQL, with its values, that gives a row for each: mailbox_id, agent, request.
+    Mail of a mailbox that no agent reads does not wake. Returns rows of id, mailbox_id, wakes; the caller announces those that
+    wake. Raises BadTag, and the errors of text.check for the response."""
     tags.check_tag(tag, reserved=True)
-    text.check(request, what="request")
     text.check(response, what="response")
-    chosen, values = mailboxes
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"WITH r(mailbox_id, agent) AS ({chosen}) INSERT INTO inbox_item (mailbox_id, tag, request, response, status,"
-            " outcome, blocking, asked, wakes, rung, created_at, resolved_at, resolved_by, resolved_via)"
-            " SELECT r.mailbox_id, %s, %s, %s, 'resolved', 'answered', false, false, r.agent <> '', r.agent = '',"
-            " glove_clock(0), glove_clock(0), %s, %s FROM r RETURNING id, mailbox_id",
-            [*values, tag, request, response, by[:200], via],
-        )
-        made = cursor.fetchall()
-    items.announce(mailbox for _, mailbox in made)
-    return made
+    sql = (
+        "INSERT INTO inbox_item (mailbox_id, tag, request, response, status, outcome, blocking, asked, wakes, rung, created_at,"
+        " resolved_at, resolved_by, resolved_via) SELECT r.mailbox_id, %s, r.request, %s, 'resolved', 'answered', false, false,"
+        f" r.agent <> '', r.agent = '', glove_clock(0), glove_clock(0), %s, %s FROM ({recipients[0]}) r"
+        " RETURNING id, mailbox_id, wakes"
+    )
+    return sql, [tag, response, by[:200], via, *recipients[1]]

@@ -17,7 +17,7 @@ from inbox.templatetags.desk import inline, one_line
 from mesh.admin.shared import MANAGE, page
 from mesh.models import Delivery, Message, StoppedChain
 from mesh.receipts import receipts
-from mesh.services import delivering
+from mesh.services import desk
 
 
 @admin.register(Message)
@@ -142,12 +142,12 @@ class DeliveryAdmin(ReadOnlyAdmin):
     def again(self, request: HttpRequest, row_id: int) -> HttpResponse:
         """Send a dead one again."""
         question = "It is delivered now, unless its recipient is still gone."
-        return self.act_on(request, row_id, "Send it again?", question, "Send it again", delivering.send_again)
+        return self.act_on(request, row_id, "Send it again?", question, "Send it again", desk.send_again)
 
     def close(self, request: HttpRequest, row_id: int) -> HttpResponse:
         """Take a dead one off the list of what needs attention."""
         question = "It stays undelivered, and needs no attention any more."
-        return self.act_on(request, row_id, "Close it?", question, "Close it", delivering.close)
+        return self.act_on(request, row_id, "Close it?", question, "Close it", desk.close)
 
     def act_on(
         self,

@@ -19,7 +19,7 @@ from inbox.errors import InboxError
 from inbox.templatetags.desk import inline
 from mesh.admin.shared import MANAGE, RECENT
 from mesh.models import Peer
-from mesh.services import peers
+from mesh.services import joining, leaving
 from mesh.tools import describe
 
 
@@ -126,7 +126,7 @@ class PeerAdmin(ReadOnlyAdmin):
         def act(form: forms.Form) -> Peer:
             given = form.cleaned_data
             names = [name.strip() for name in given["capabilities"].split(",") if name.strip()]
-            return peers.register_outside(
+            return joining.register_outside(
                 request.user,
                 given["address"],
                 description=given["description"],
@@ -141,7 +141,7 @@ class PeerAdmin(ReadOnlyAdmin):
         row = self.managed(request, row_id)
         question = "Nobody can write to it then, and whoever waits for it is told so. Its mailbox and mail stay."
         return self.ask(
-            request, row, f"Retire {row}?", question, "Retire it", lambda: peers.retire(request.user, row.pk)
+            request, row, f"Retire {row}?", question, "Retire it", lambda: leaving.retire(request.user, row.pk)
         )
 
     def bring_back(self, request: HttpRequest, row_id: int) -> HttpResponse:
@@ -154,7 +154,7 @@ class PeerAdmin(ReadOnlyAdmin):
             f"Bring {row} back?",
             question,
             "Bring it back",
-            lambda: peers.bring_back(request.user, row.pk),
+            lambda: leaving.bring_back(request.user, row.pk),
         )
 
     def subscribe(self, request: HttpRequest, row_id: int) -> HttpResponse:
@@ -162,7 +162,7 @@ class PeerAdmin(ReadOnlyAdmin):
         row = self.managed(request, row_id)
 
         def act(form: forms.Form) -> Peer:
-            peers.subscribe(request.user, row.pk, form.cleaned_data["topic"])
+            leaving.subscribe(request.user, row.pk, form.cleaned_data["topic"])
             return row
 
         return self.fill_in(request, TopicForm, f"Subscribe {row} to a topic", "Subscribe it", act)
@@ -177,7 +177,7 @@ class PeerAdmin(ReadOnlyAdmin):
             f"Unsubscribe {row} from “{topic}”?",
             "It gets the topic's broadcasts no more.",
             "Unsubscribe it",
-            lambda: peers.unsubscribe(request.user, row.pk, topic),
+            lambda: leaving.unsubscribe(request.user, row.pk, topic),
         )
 
     def managed(self, request: HttpRequest, row_id: int) -> Peer:

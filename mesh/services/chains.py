@@ -7,14 +7,29 @@ within it the longest way counts. So every chain ends, and a new one is not char
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from django.db.models import Max
+from django.db import connection
 
-from agents.models import Message as Entry
 from mesh.errors import TooFast, TooManyHops
 from mesh.limits import mesh_limits
-from mesh.models import Delivery, Message, Peer, StoppedChain
+from mesh.models import Message, Peer, StoppedChain
 
-LOOK_BACK = 500  # letters
+LOOK_BACK = 200  # entries of the conversation: whatever stands before them, a send looks no further
+# The mesh mail among the latest entries, from the last user message on, the latest first; an ended wait stands for the message
+# that waited, and for the reply that ended it.
+READ = f"""
+WITH recent AS (
+    SELECT place, kind, sender, item_id FROM agents_message WHERE conversation_id = %s AND place IS NOT NULL
+    ORDER BY place DESC LIMIT {LOOK_BACK}
+), mail AS (
+    SELECT place, item_id FROM recent WHERE item_id IS NOT NULL
+    AND place > COALESCE((SELECT MAX(place) FROM recent WHERE kind = 'message' AND sender = 'user'), 0)
+)
+SELECT mail.place, m.root, m.hops FROM mail
+    JOIN mesh_delivery d ON d.item_id = mail.item_id JOIN mesh_message m ON m.id = d.message_id
+UNION ALL
+SELECT mail.place, m.root, m.hops FROM mail JOIN mesh_message m ON m.wait_id = mail.item_id
+ORDER BY 1 DESC, 3 DESC
+"""
 
 
 @dataclass(frozen=True)
@@ -60,17 +75,7 @@ def _notice(root: str, sender: int, content: str) -> Callable[[], None]:
 
 
 def _read_since_user(conversation: int) -> list[tuple[str, int]]:
-    """(root, hops) of the mesh mail, the latest first. An ended wait stands for the message that waited."""
-    entries = Entry.objects.filter(conversation=conversation, place__isnull=False)
-    asked = entries.filter(kind=Entry.Kind.MESSAGE, sender=Entry.Sender.USER).aggregate(last=Max("place"))["last"] or 0
-    mail = entries.filter(kind=Entry.Kind.INBOX, place__gt=asked, item__tag__startswith="mesh:").order_by("-place")
-    ids = list(mail.values_list("item_id", flat=True)[:LOOK_BACK])
-    if not ids:
-        return []
-    known = dict[int, tuple[str, int]]()
-    for item, root, hops in Message.objects.filter(wait_id__in=ids).values_list("wait_id", "root", "hops"):
-        known[item] = (root, hops)
-    letters = Delivery.objects.filter(item_id__in=ids).values_list("item_id", "message__root", "message__hops")
-    for item, root, hops in letters:  # a reply that ended a wait is one hop further than the message that waited
-        known[item] = max((root, hops), known.get(item, ("", -1)), key=lambda place: place[1])
-    return [known[item] for item in ids if item in known]
+    """(root, hops) of the mesh mail, the latest first."""
+    with connection.cursor() as cursor:
+        cursor.execute(READ, [conversation])
+        return [(root, hops) for _, root, hops in cursor.fetchall()]

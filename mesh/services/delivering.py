@@ -1,36 +1,36 @@
 """From a message to its recipients' items. With the database's transport that is the sender's own transaction."""
 
 import logging
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
-from django.contrib.admin.models import CHANGE, LogEntry
-from django.contrib.contenttypes.models import ContentType
-from django.db import transaction
-from django.db.models import QuerySet
+from django.db import InterfaceError, InternalError, OperationalError, transaction
+from django.db.models import F, QuerySet, TextField, Value
 
 from inbox.clock import clock
-from inbox.errors import NotAllowed
+from inbox.errors import InboxError
 from inbox.models import Item
 from inbox.services import letters
-from mesh.errors import DeliveryNotFound, NotDead
+from mesh.errors import DeliveryNotFound
 from mesh.models import Delivery, Message, Peer
-from mesh.services import bulk, waits
+from mesh.services import hot, locks, waits
+from mesh.tags import tag_from
 from mesh.transports import get_transport
 
 log = logging.getLogger(__name__)
 
 RETIRED = "the recipient is retired"
+INFRASTRUCTURE = (OperationalError, InternalError, InterfaceError)
 
 
-def dispatch(message: Message, recipients: Sequence[Peer]) -> None:
-    """Hand a message to the transport, in the sender's transaction: delivered there and then, or queued for later."""
+def dispatch(message: Message, recipients: Sequence[hot.Other], mutual: Mapping[int, str]) -> None:
+    """Write a message and hand it to the transport, in the sender's transaction: delivered there and then, or queued for later.
+    `mutual` names, by recipient, the message by which that one waits for the sender."""
     if get_transport().in_transaction:
-        for peer in recipients:
-            words = request_of(message, peer.pk)
-            bulk.deliver_to(message, peer, tag=tag("mesh:from:", message.sender), request=words)
+        words = [(peer, request_of(message, mutual.get(peer.pk))) for peer in recipients]
+        hot.write(message, hot.named(words), tag_of(message))
         return
-    rows = [Delivery(message=message, sender=message.sender, recipient=peer) for peer in recipients]
+    hot.insert_message(message)
+    rows = [Delivery(message=message, sender=message.sender, recipient_id=peer.pk) for peer in recipients]
     Delivery.objects.bulk_create(rows)
     get_transport().send(message, [row.pk for row in rows])
 
@@ -38,99 +38,72 @@ def dispatch(message: Message, recipients: Sequence[Peer]) -> None:
 def dispatch_all(message: Message, reach: QuerySet[Peer]) -> int:
     """The same for a broadcast, in a number of statements that does not grow with its recipients. Returns how many they are."""
     if get_transport().in_transaction:
-        return bulk.deliver_to_all(
-            message, reach, tag=tag("mesh:broadcast:from:", message.sender), request=request_of(message)
-        )
-    recipients = list(reach)
-    dispatch(message, recipients)
+        rows = reach.order_by().values_list("mailbox_id").annotate(agent=F("mailbox__agent"))
+        rows = rows.annotate(request=Value(request_of(message), output_field=TextField()))
+        return hot.write(message, rows.query.sql_with_params(), tag_of(message))
+    recipients = [hot.Other.of(peer) for peer in reach]
+    dispatch(message, recipients, {})
     return len(recipients)
 
 
-def record(message: Message, recipients: Sequence[Peer], *, item: int | None) -> None:
+def record(reply: Message, recipient: hot.Other, *, item: int | None) -> None:
     """A reply that ended a wait: it is delivered as that wait's answer."""
+    hot.insert_message(reply)
     Delivery.objects.bulk_create(
-        Delivery(
-            message=message,
-            sender=message.sender,
-            recipient=peer,
-            item_id=item,
-            status=Delivery.Status.DELIVERED,
-            delivered_at=clock(),
-        )
-        for peer in recipients
+        [
+            Delivery(
+                message=reply,
+                sender=reply.sender,
+                recipient_id=recipient.pk,
+                item_id=item,
+                status=Delivery.Status.DELIVERED,
+                delivered_at=clock(),
+            )
+        ]
     )
 
 
 def deliver(delivery_id: int) -> bool:
-    """queued -> delivered, with the recipient's item; or -> dead where the recipient is gone. False where it was not queued."""
-    row = (
-        Delivery.objects.select_related("message__sender__mailbox", "recipient__mailbox").filter(pk=delivery_id).first()
-    )
-    if row is None:
-        raise DeliveryNotFound
-    if row.recipient.retired_at is not None:
-        return bury(delivery_id, RETIRED)
+    """queued -> delivered, with the recipient's item; or -> dead where the recipient is gone. Whatever the same sender sent before
+    and is still queued goes first, so that each pair keeps its order. False where it was not queued."""
     with transaction.atomic():
-        queued = Delivery.objects.filter(pk=delivery_id, status=Delivery.Status.QUEUED)
-        if not queued.update(status=Delivery.Status.DELIVERED, delivered_at=clock()):
-            return False
-        message = row.message
-        prefix = "mesh:broadcast:from:" if message.kind == Message.Kind.BROADCAST else "mesh:from:"
-        item = letters.drop(
-            row.recipient.mailbox_id,
-            tag=tag(prefix, message.sender),
-            request=request_of(message, row.recipient_id),
-            response=message.content,
-            by=str(message.sender),
-            via=Item.Via.MESH,
-            # An outside peer has no agent here to wake.
-            wakes=bool(row.recipient.mailbox.agent),
-            reserved=True,
-        )
-        Delivery.objects.filter(pk=delivery_id).update(item=item)
-    return True
+        locks.together()  # nobody retires meanwhile
+        row = Delivery.objects.select_related("recipient").filter(pk=delivery_id).first()
+        if row is None:
+            raise DeliveryNotFound
+        queued = Delivery.objects.filter(
+            sender=row.sender_id, recipient=row.recipient_id, status=Delivery.Status.QUEUED, pk__lte=delivery_id
+        ).order_by("pk")
+        if row.recipient.retired_at is not None:
+            moved = [bury(pk, RETIRED) for pk in list(queued.values_list("pk", flat=True))]
+            return any(moved)
+        queued = queued.select_related("message__sender__mailbox", "recipient__mailbox")
+        moved = [_deliver(one) for one in queued.select_for_update(no_key=True, of=("self",))]
+        return any(moved)
 
 
 def bury(delivery_id: int, reason: str) -> bool:
     """queued -> dead, with a reason that staff see; a wait that can no longer be met ends."""
     with transaction.atomic():
+        row = Delivery.objects.select_related("message").filter(pk=delivery_id).first()
+        if row is None:
+            raise DeliveryNotFound
+        waits.lock(row.message)  # before the delivery, as who acknowledges does
         queued = Delivery.objects.filter(pk=delivery_id, status=Delivery.Status.QUEUED)
-        if not queued.update(status=Delivery.Status.DEAD, reason=reason[:200]):
+        if not queued.update(status=Delivery.Status.DEAD, reason=reason[:200] or "no reason was given"):
             return False
-        waits.end_if_hopeless(Delivery.objects.values_list("message_id", flat=True).get(pk=delivery_id))
+        waits.end_if_hopeless(row.message)
     return True
 
 
 def deliver_queued(limit: int = 200) -> int:
-    """The sweep's part: deliveries that a transport has left queued, the oldest first, so that each pair keeps its order."""
+    """The sweep's part: deliveries that a transport has left queued, the oldest first. One that cannot be delivered is dead, and
+    does not hold the others up."""
     found = Delivery.objects.filter(status=Delivery.Status.QUEUED).order_by("pk").values_list("pk", flat=True)[:limit]
-    return sum(deliver(pk) for pk in list(found))
+    return sum(_deliver_or_bury(pk) for pk in list(found))
 
 
-def send_again(user: Any, delivery_id: int) -> Delivery:
-    """dead -> queued -> delivered, or dead again. Raises DeliveryNotFound, NotDead, NotAllowed."""
-    _require(user)
-    with transaction.atomic():
-        dead = Delivery.objects.filter(pk=delivery_id, status=Delivery.Status.DEAD)
-        if not dead.update(status=Delivery.Status.QUEUED, reason="", closed_at=None):
-            raise _not_dead(delivery_id)
-        _log(user, delivery_id, "Sent again.")
-        deliver(delivery_id)
-    return Delivery.objects.get(pk=delivery_id)
-
-
-def close(user: Any, delivery_id: int) -> Delivery:
-    """Take a dead delivery off the list of what needs attention. Raises DeliveryNotFound, NotDead, NotAllowed."""
-    _require(user)
-    with transaction.atomic():
-        dead = Delivery.objects.filter(pk=delivery_id, status=Delivery.Status.DEAD, closed_at=None)
-        if not dead.update(closed_at=clock()):
-            raise _not_dead(delivery_id)
-        _log(user, delivery_id, "Closed.")
-    return Delivery.objects.get(pk=delivery_id)
-
-
-def request_of(message: Message, recipient: int | None = None) -> str:
+def request_of(message: Message, mutual: str | None = None) -> str:
     """The server's words above a letter: sender and message id, and what the sender expects."""
     kind = "Broadcast" if message.kind == Message.Kind.BROADCAST else "Message"
     said = f"{kind} {message.pk} from {message.sender}"
@@ -138,32 +111,44 @@ def request_of(message: Message, recipient: int | None = None) -> str:
         said += f", in reply to {message.in_reply_to_id}"
     if message.blocking:
         said += ". The sender waits for your reply (in_reply_to this id) or acknowledgement"
-        if recipient and (other := waits.mutual(message.sender_id, recipient)):
-            said += f", while you wait for it to answer your message {other}"
+    if mutual:
+        said += f", while you wait for it to answer your message {mutual}"
     return said + "."
 
 
-def tag(prefix: str, peer: Peer) -> str:
-    """`mesh:from:<address>`. What a tag cannot hold is written as a dash, and its length is bounded; the request names the peer."""
-    address = "".join(char if char.isalnum() or char in "_.:/-" else "-" for char in str(peer))
-    return (prefix + address)[:120]
+def tag_of(message: Message) -> str:
+    """Of a letter."""
+    broadcast = message.kind == Message.Kind.BROADCAST
+    return tag_from("mesh:broadcast:from:" if broadcast else "mesh:from:", message.sender)
 
 
-def _require(user: Any) -> None:
-    if not user.has_perm("mesh.manage_mesh"):
-        raise NotAllowed("You need the permission mesh.manage_mesh for this.")
-
-
-def _not_dead(delivery_id: int) -> Exception:
-    return NotDead() if Delivery.objects.filter(pk=delivery_id).exists() else DeliveryNotFound()
-
-
-def _log(user: Any, delivery_id: int, message: str) -> None:
-    LogEntry.objects.create(
-        user_id=user.pk,
-        content_type=ContentType.objects.get_for_model(Delivery),
-        object_id=str(delivery_id),
-        object_repr=str(Delivery.objects.get(pk=delivery_id))[:200],
-        action_flag=CHANGE,
-        change_message=message,
+def _deliver(row: Delivery) -> bool:
+    queued = Delivery.objects.filter(pk=row.pk, status=Delivery.Status.QUEUED)
+    if not queued.update(status=Delivery.Status.DELIVERED, delivered_at=clock()):
+        return False
+    message, recipient = row.message, row.recipient
+    mutual = waits.mutual(message.sender_id, [recipient.mailbox_id]) if message.blocking else {}
+    item = letters.drop(
+        recipient.mailbox_id,
+        tag=tag_of(message),
+        request=request_of(message, mutual.get(recipient.pk)),
+        response=message.content,
+        by=str(message.sender),
+        via=Item.Via.MESH,
+        # An outside peer has no agent here to wake.
+        wakes=bool(recipient.mailbox.agent),
+        reserved=True,
     )
+    Delivery.objects.filter(pk=row.pk).update(item=item)
+    return True
+
+
+def _deliver_or_bury(pk: int) -> bool:
+    try:
+        return deliver(pk)
+    except INFRASTRUCTURE:
+        raise
+    except Exception as error:
+        log.exception("Delivery %s cannot be made; staff see why", pk)
+        why = str(error) if isinstance(error, InboxError) else type(error).__name__
+        return bury(pk, f"it could not be delivered: {why}")

@@ -14,6 +14,7 @@ def alone(monkeypatch):
     monkeypatch.setattr("agents.bell.ring_wakes", lambda *args, **kwargs: True)
     monkeypatch.setattr(declare, "declared", {})
     monkeypatch.setattr("mesh.services.peers.declared", declare.declared)
+    monkeypatch.setattr("mesh.services.joining.declared", declare.declared)
     monkeypatch.setattr("mesh.tools.declared", declare.declared)
     with registry.isolated():
         yield

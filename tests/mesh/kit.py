@@ -5,15 +5,15 @@ from agents.services import turns
 from inbox.models import Item
 from inbox.services.mailboxes import open_mailbox
 from mesh.models import Peer
-from mesh.services import peers
+from mesh.services import joining
 from mesh.services.sending import From
 
 
 def public_peer(address, *, agent="worker", owner=None, public=True, capabilities=()):
     mailbox = open_mailbox(address, agent=agent, owner=owner)
-    peer = peers.join(mailbox, public=public)
+    peer = joining.join(mailbox, public=public)
     if capabilities:
-        peers.describe(peer, description="", capabilities=capabilities)
+        joining.describe(peer, description="", capabilities=capabilities)
     Peer.objects.filter(pk=peer.pk).update(public=public)
     peer.refresh_from_db()
     return peer

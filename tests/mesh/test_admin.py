@@ -6,8 +6,7 @@ from django.test import Client
 from django.urls import reverse
 
 from mesh.models import Delivery, Peer
-from mesh.services import delivering, sending
-from mesh.services import peers as peer_services
+from mesh.services import answering, delivering, leaving, sending
 from tests.factories import UserFactory
 from tests.mesh.kit import public_peer, sender
 
@@ -32,7 +31,7 @@ def viewer():
 def test_receipts_show_what_became_of_a_message(operator, peers):
     a, b, _ = peers("a", "b", "c")
     message = sending.broadcast(sender(a), "<b>Who?</b>", blocking=True).message
-    sending.acknowledge(b, message.pk, "Me <script>alert(1)</script>.")
+    answering.acknowledge(b, message.pk, "Me <script>alert(1)</script>.")
     page = operator.get(reverse("admin:mesh_message_change", args=[message.pk])).content.decode()
     assert "&lt;b&gt;Who?&lt;/b&gt;" in page
     assert "<b>Who?" not in page
@@ -84,7 +83,7 @@ def test_dead_deliveries_are_sent_again_or_closed(operator, peers, settings):
     two.refresh_from_db()
     assert one.status == "delivered"
     assert (two.status, two.closed_at is not None) == ("dead", True)
-    assert peer_services.retire(manager, b.pk).retired_at
+    assert leaving.retire(manager, b.pk).retired_at
 
 
 def test_who_may_only_look_changes_nothing(viewer, peers):

@@ -8,7 +8,7 @@ from agents.models import ToolCall
 from agents.services import conversations
 from mesh.errors import TooManyHops
 from mesh.models import Message, StoppedChain
-from mesh.services import sending
+from mesh.services import answering, sending
 from tests.agents.kit import assert_sound
 from tests.factories import UserFactory
 from tests.mesh.kit import conversation_of, letters, run_all, sender
@@ -114,5 +114,5 @@ def test_acknowledgements_do_not_carry_a_chain_on(peers, settings):
     with pytest.raises(TooManyHops):
         for _ in range(10):
             message = sending.send(sender(a, conversation_of(a).pk), "b", "Again?", blocking=True).message
-            sending.acknowledge(b, message.pk)
+            answering.acknowledge(b, message.pk)
             run_all()

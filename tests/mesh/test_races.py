@@ -10,8 +10,7 @@ from inbox.models import Item
 from inbox.services import items
 from mesh.errors import NotAPeer, UnknownPeer
 from mesh.models import Delivery
-from mesh.services import peers as peer_services
-from mesh.services import sending
+from mesh.services import answering, leaving, sending
 from tests.factories import UserFactory, backdate
 from tests.mesh.kit import letters, sender, wait_of
 
@@ -48,7 +47,7 @@ def test_two_acknowledgements_on_a_quorum_of_two(peers, race):
     done = 0
     while done < ROUNDS:
         rounds = [begin() for _ in range(20)]
-        both(race, rounds, lambda m: sending.acknowledge(b, m.pk, "b"), lambda m: sending.acknowledge(c, m.pk, "c"))
+        both(race, rounds, lambda m: answering.acknowledge(b, m.pk, "b"), lambda m: answering.acknowledge(c, m.pk, "c"))
         assert {wait_of(message).outcome for message in rounds} == {"answered"}
         assert not letters(a)
         _consume(a)
@@ -63,7 +62,7 @@ def test_an_acknowledgement_against_a_reply_of_the_same_peer(peers, race):
         both(
             race,
             rounds,
-            lambda m: sending.acknowledge(b, m.pk, "Taken."),
+            lambda m: answering.acknowledge(b, m.pk, "Taken."),
             lambda m: sending.send(sender(b), "a", "The answer.", in_reply_to=m.pk),
         )
         mail = len(letters(a, "resolved"))
@@ -108,10 +107,10 @@ def test_retiring_against_a_send(peers, race):
 
     for batch in range(ROUNDS // 10):
         for round_ in range(10):
-            both(race, [round_], send, lambda _: peer_services.retire(operator, b.pk))
+            both(race, [round_], send, lambda _: leaving.retire(operator, b.pk))
             # Whatever was sent before the retirement is told of it; nothing waits for a peer that is gone.
             assert not Item.objects.filter(status="pending").exists(), (batch, round_)
-            peer_services.bring_back(operator, b.pk)
+            leaving.bring_back(operator, b.pk)
         _consume(a)
         _consume(b)
     assert Delivery.objects.count() == len(sent)
@@ -144,8 +143,8 @@ def test_retired_while_it_sends(peers, race):
             except NotAPeer:
                 pass
 
-        both(race, [0], send, lambda _: peer_services.retire(operator, a.pk))
-        peer_services.bring_back(operator, a.pk)
+        both(race, [0], send, lambda _: leaving.retire(operator, a.pk))
+        leaving.bring_back(operator, a.pk)
 
 
 def _consume(peer):

@@ -9,8 +9,8 @@ from inbox.models import Item, Mailbox
 from inbox.services.mailboxes import open_mailbox
 from mesh.errors import BadQuorum, MessageNotFound, NobodyToReach, NotAddressed, NotAPeer, TooFast, UnknownPeer
 from mesh.models import Delivery, Message, Subscription
+from mesh.services import answering, joining, leaving, sending
 from mesh.services import peers as peer_services
-from mesh.services import sending
 from tests.factories import UserFactory, fresh
 from tests.mesh.kit import letters, public_peer, sender, wait_of
 
@@ -90,12 +90,12 @@ def test_whom_one_sees(worker):
 def test_a_retired_peer_is_gone_for_others_and_cannot_send(peers):
     a, b = peers("a", "b")
     operator = UserFactory(may=["mesh.manage_mesh"])
-    peer_services.retire(operator, b.pk)
+    leaving.retire(operator, b.pk)
     with pytest.raises(UnknownPeer):
         sending.send(sender(a), "b", "Hello.")
     with pytest.raises(NotAPeer):
         sending.send(sender(b), "a", "Hello.")
-    peer_services.bring_back(operator, b.pk)
+    leaving.bring_back(operator, b.pk)
     sending.send(sender(a), "b", "Hello.")
     assert len(letters(b)) == 1
 
@@ -176,13 +176,13 @@ def test_others_neither_acknowledge_nor_reply(peers):
     a, _b, c = peers("a", "b", "c")
     message = sending.send(sender(a), "b", "Well?", blocking=True).message
     for act in (
-        lambda: sending.acknowledge(c, message.pk, "I know!"),
+        lambda: answering.acknowledge(c, message.pk, "I know!"),
         lambda: sending.send(sender(c), "a", "I know!", in_reply_to=message.pk),
     ):
         with pytest.raises(MessageNotFound):
             act()
     with pytest.raises(NotAddressed):
-        sending.acknowledge(a, message.pk)
+        answering.acknowledge(a, message.pk)
     assert wait_of(message).status == "pending"
     assert not Delivery.objects.exclude(acknowledged_at=None).exists()
 
@@ -210,8 +210,8 @@ def test_a_declared_address_exists_after_a_sync(worker, settings):
     from mesh import peer
 
     peer("planner", agent="worker", public=True, topics=["plans"], capabilities=["plan"])
-    peer_services.sync()
-    peer_services.sync()
+    joining.sync()
+    joining.sync()
     planner = peer_services.peer_of(Mailbox.objects.get(address="planner").pk)
     assert (planner.public, planner.mailbox.owner_id) == (True, None)
     assert [row.topic for row in planner.subscriptions.all()] == ["plans"]

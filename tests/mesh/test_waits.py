@@ -5,9 +5,7 @@ import pytest
 from inbox.models import Item
 from inbox.services import items
 from mesh.models import Delivery
-from mesh.services import delivering, sending
-from mesh.services import peers as peer_services
-from mesh.transports import memory
+from mesh.services import answering, leaving, sending
 from tests.factories import UserFactory, backdate
 from tests.mesh.kit import letters, sender, wait_of
 
@@ -30,7 +28,7 @@ def test_the_wait_is_committed_with_the_message(three):
 def test_an_acknowledgement_ends_the_wait_with_its_note(three):
     a, b, _ = three
     message = sending.send(sender(a), "b", "Will you?", blocking=True).message
-    sending.acknowledge(b, message.pk, "I will.")
+    answering.acknowledge(b, message.pk, "I will.")
     wait = wait_of(message)
     assert (wait.status, wait.outcome, wait.response, wait.resolved_via) == ("resolved", "answered", "I will.", "mesh")
     assert not letters(a)
@@ -64,8 +62,8 @@ def test_a_reply_after_the_wait_has_expired_arrives_as_mail(three):
 def test_a_later_acknowledgement_arrives_and_does_not_wake(three):
     a, b, c = three
     message = sending.broadcast(sender(a), "Who?", blocking=True).message
-    sending.acknowledge(b, message.pk, "Me.")
-    sending.acknowledge(c, message.pk, "Me too.")
+    answering.acknowledge(b, message.pk, "Me.")
+    answering.acknowledge(c, message.pk, "Me too.")
     assert wait_of(message).response == "Me."
     (letter,) = letters(a)
     assert (letter.tag, letter.response, letter.wakes, letter.rung) == ("mesh:ack:from:c", "Me too.", False, True)
@@ -74,8 +72,8 @@ def test_a_later_acknowledgement_arrives_and_does_not_wake(three):
 def test_acknowledging_twice_changes_nothing(three):
     a, b, _ = three
     message = sending.send(sender(a), "b", "Will you?").message
-    sending.acknowledge(b, message.pk, "Yes.")
-    sending.acknowledge(b, message.pk, "Yes, yes.")
+    answering.acknowledge(b, message.pk, "Yes.")
+    answering.acknowledge(b, message.pk, "Yes, yes.")
     assert len(letters(a)) == 1
     assert Delivery.objects.get().ack_note == "Yes."
 
@@ -83,10 +81,10 @@ def test_acknowledging_twice_changes_nothing(three):
 def test_a_quorum_of_two_is_met_by_two_distinct_recipients(three):
     a, b, c = three
     message = sending.broadcast(sender(a), "Who?", blocking=True, quorum=2).message
-    sending.acknowledge(b, message.pk, "Me.")
-    sending.acknowledge(b, message.pk, "Me!")
+    answering.acknowledge(b, message.pk, "Me.")
+    answering.acknowledge(b, message.pk, "Me!")
     assert wait_of(message).status == "pending"
-    sending.acknowledge(c, message.pk, "Me too.")
+    answering.acknowledge(c, message.pk, "Me too.")
     assert wait_of(message).response == "b: Me.\nc: Me too."
     assert letters(a) == []
 
@@ -105,7 +103,7 @@ def test_a_peer_retired_after_the_send_ends_the_wait(three):
     """Case 30."""
     a, b, _ = three
     message = sending.send(sender(a), "b", "When?", blocking=True).message
-    peer_services.retire(UserFactory(may=["mesh.manage_mesh"]), b.pk)
+    leaving.retire(UserFactory(may=["mesh.manage_mesh"]), b.pk)
     assert (wait_of(message).status, wait_of(message).outcome) == ("resolved", "undeliverable")
 
 
@@ -114,10 +112,10 @@ def test_a_retired_recipient_leaves_the_quorum(three):
     operator = UserFactory(may=["mesh.manage_mesh"])
     one = sending.broadcast(sender(a), "One?", blocking=True).message
     both = sending.broadcast(sender(a), "Both?", blocking=True, quorum="all").message
-    peer_services.retire(operator, b.pk)
+    leaving.retire(operator, b.pk)
     assert wait_of(one).status == "pending"  # the other may still answer
     assert wait_of(both).outcome == "undeliverable"
-    sending.acknowledge(c, one.pk)
+    answering.acknowledge(c, one.pk)
     assert wait_of(one).outcome == "answered"
 
 
@@ -130,36 +128,6 @@ def test_two_that_wait_for_each_other_are_told(three):
     (letter,) = letters(a)
     assert first.message.pk in letter.request  # and a reads the same of b
     assert "while you wait" in letter.request
-
-
-def test_a_dead_delivery_is_seen_sent_again_and_closed(three, settings):
-    settings.MESH_TRANSPORTS = {"default": {"BACKEND": "mesh.transports.memory.MemoryTransport", "OPTIONS": {}}}
-    memory.MemoryTransport.queue.clear()
-    a, b, _ = three
-    operator = UserFactory(may=["mesh.manage_mesh"])
-    message = sending.send(sender(a), "b", "Hello?", blocking=True).message
-    peer_services.retire(operator, b.pk)
-    memory.MemoryTransport.pump()
-    delivery = Delivery.objects.get()
-    assert (delivery.status, delivery.reason) == ("dead", delivering.RETIRED)
-    assert wait_of(message).outcome == "undeliverable"
-    peer_services.bring_back(operator, b.pk)
-    assert delivering.send_again(operator, delivery.pk).status == "delivered"
-    assert [letter.response for letter in letters(b)] == ["Hello?"]
-
-
-def test_what_a_transport_loses_doubles_or_delays_arrives_once(three, settings):
-    settings.MESH_TRANSPORTS = {"default": {"BACKEND": "mesh.transports.memory.MemoryTransport", "OPTIONS": {}}}
-    memory.MemoryTransport.queue.clear()
-    a, b, _ = three
-    for n in range(3):
-        sending.send(sender(a), "b", f"{n}")
-    lost, *rest = memory.MemoryTransport.queue
-    memory.MemoryTransport.queue[:] = [*rest, *rest]
-    assert memory.MemoryTransport.pump() == 2
-    assert delivering.deliver_queued() == 1
-    assert sorted(letter.response for letter in letters(b)) == ["0", "1", "2"]
-    assert not delivering.deliver(lost)
 
 
 def test_a_wait_is_one_of_the_open_items_of_its_mailbox(three, settings):
