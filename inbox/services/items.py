@@ -53,7 +53,7 @@ def post(
             raise ItemNotFound("There is no such mailbox.")
         pending = Item.objects.filter(mailbox_id=mailbox_id, status=Status.PENDING)
         if same := pending.filter(tag=tag, request=request, origin=origin).first():
-            return same
+            return _join(same, blocking, due_in_s)
         if pending.count() >= settings.INBOX_MAX_OPEN_ITEMS:
             raise TooManyOpenItems(open=settings.INBOX_MAX_OPEN_ITEMS)
         _lock_tag(tag)
@@ -72,6 +72,17 @@ def post(
             notifications.queue(item)
         item.refresh_from_db()
     return item
+
+
+def _join(same: Item, blocking: bool, due_in_s: float | None) -> Item:
+    """Asked again while it is open: it is one request still, but what was said now about waiting for it counts."""
+    asked = Item.objects.filter(pk=same.pk, status=Status.PENDING)
+    if blocking and not same.blocking:
+        asked.update(blocking=True)
+    if due_in_s is not None and same.due_at is None:
+        asked.update(due_at=clock(due_in_s))
+    same.refresh_from_db()
+    return same
 
 
 def resolve(item_id: int, response: str, *, by: str, via: str, user: Any = None) -> Item:
@@ -198,7 +209,7 @@ def refuse(item_id: int, refused: str, *, mailbox_id: int | None = None) -> NoRe
     """Say why an item could not be closed: ItemNotFound, or AlreadyClosed with who and when and the refused text."""
     items = Item.objects.filter(pk=item_id)
     item = (items if mailbox_id is None else items.filter(mailbox_id=mailbox_id)).first()
-    if item is None:
+    if item is None or item.resolved_at is None:
         raise ItemNotFound
     raise AlreadyClosed(
         f"Already {item.outcome} by {item.resolved_by} at {item.resolved_at:%Y-%m-%d %H:%M:%S} UTC. Nothing was changed.",

@@ -81,6 +81,17 @@ def test_an_identical_open_request_is_joined():
     assert post(mailbox, origin=1).pk != first.pk  # a closed one is not joined
 
 
+def test_what_is_said_of_waiting_when_a_request_is_joined_counts():
+    mailbox = MailboxFactory()
+    first = post(mailbox, origin=1)
+    assert (first.blocking, first.due_at) == (False, None)
+    joined = post(mailbox, origin=1, blocking=True, due_in_s=60)
+    assert (joined.pk, joined.blocking) == (first.pk, True)
+    assert joined.due_at is not None
+    later = post(mailbox, origin=1, due_in_s=600)  # the first deadline stands, and so does the waiting
+    assert (later.due_at, later.blocking) == (joined.due_at, True)
+
+
 def test_a_mailbox_holds_so_many_open_requests(settings):
     settings.INBOX_MAX_OPEN_ITEMS = 3
     mailbox = MailboxFactory()
