@@ -5,7 +5,7 @@
 2. A turn behind a summary with 10,000 messages before it against one with 100. Promised: within 1.1 of its time, with as
    many queries.
 
-Ours and the other take turns in short rounds of one run, so that the machine's moods meet both; the figures are medians of rounds.
+One turn of the one, one of the other, and so on, so that the machine's moods meet both alike; the figures are medians.
 The doorbell is left out: a broker is no part of the comparison.
 """
 
@@ -40,14 +40,8 @@ def main() -> int:
 # --- 1. Against bare psycopg
 def compare_with_psycopg(url: str, rounds: int, turns: int) -> bool:
     ours, bare = Ours(turns), Bare(url, turns)
-    for one in (ours, bare):  # caches, plans, connections
-        one.prepare()
-        one.run()
-    figures = []
-    for _ in range(rounds):
-        figures.append([_timed(one) / turns for one in (ours, bare)])
-    ours_s, bare_s = (statistics.median(column) for column in zip(*figures, strict=True))
-    ratio = statistics.median(theirs / mine for mine, theirs in figures)
+    ours_s, bare_s = _medians([ours, bare], rounds, turns)
+    ratio = bare_s / ours_s
     print(f"{scratch.machine()}; {rounds} rounds of {turns} turns")
     print(
         f"a full turn          {ours_s * 1000:6.2f} ms, {ours.queries()} statements in {ours.transactions} transactions"
@@ -57,11 +51,19 @@ def compare_with_psycopg(url: str, rounds: int, turns: int) -> bool:
     return ratio >= LEAST_SPEED
 
 
-def _timed(one: Any) -> float:
-    one.prepare()
-    began = time.perf_counter()
-    one.run()
-    return time.perf_counter() - began
+def _medians(among: list[Any], rounds: int, turns: int) -> list[float]:
+    """Seconds for one turn of each. The first round warms caches, plans and connections."""
+    seconds: list[list[float]] = [[] for _ in among]
+    for number in range(rounds + 1):
+        for one in among:
+            one.prepare()
+        for index in range(turns):
+            for one, found in zip(among, seconds, strict=True):
+                began = time.perf_counter()
+                one.run(index)
+                if number:
+                    found.append(time.perf_counter() - began)
+    return [statistics.median(found) for found in seconds]
 
 
 class Rows:
@@ -106,23 +108,18 @@ class Ours(Rows):
         declare()
         super().prepare()
 
-    def run(self) -> None:
+    def run(self, index: int) -> None:
         from agents.models import Turn
         from agents.services import turns, waking
 
-        for mailbox in self.mailboxes:
-            waking.wake(mailbox.pk)
-            assert turns.start(rung.pop()) == "done", Turn.objects.latest("pk").error
+        waking.wake(self.mailboxes[index].pk)
+        assert turns.start(rung.pop()) == "done", Turn.objects.latest("pk").error
 
     def queries(self) -> int:
         """Statements of one turn; `transactions` is how many commits that made."""
         self.prepare()
         with counted() as count:
-            mailbox = self.mailboxes[0]
-            from agents.services import turns, waking
-
-            waking.wake(mailbox.pk)
-            turns.start(rung.pop())
+            self.run(0)
         self.transactions = count.transactions
         return count.statements
 
@@ -136,12 +133,11 @@ class Bare(Rows):
         super().__init__(turns)
         self.connection = psycopg.connect(url, autocommit=True)
 
-    def run(self) -> None:
-        for talk, item in zip(self.conversations, self.items, strict=True):
-            turn = 0
-            for step in self.STEPS:
-                with self.connection.transaction():
-                    turn = step(self, talk.pk, item.pk, turn)
+    def run(self, index: int) -> None:
+        turn = 0
+        for step in self.STEPS:
+            with self.connection.transaction():
+                turn = step(self, self.conversations[index].pk, self.items[index].pk, turn)
 
     def wake(self, talk: int, item: int, _: int) -> int:
         run = self.connection.execute
@@ -226,13 +222,9 @@ Yes, go ahead.
 # --- 2. The history before the last summary
 def compare_histories(rounds: int, turns: int) -> bool:
     histories = [History(length, turns) for length in (LONG, SHORT)]
-    for one in histories:
-        one.prepare()
-        one.run()
     queries = [one.queries() for one in histories]
-    figures = [[_timed(one) / turns for one in histories] for _ in range(rounds)]
-    long_s, short_s = (statistics.median(column) for column in zip(*figures, strict=True))
-    ratio = statistics.median(much / little for much, little in figures)
+    long_s, short_s = _medians(histories, rounds, turns)
+    ratio = long_s / short_s
     print(f"{LONG:6,} messages before the summary {long_s * 1000:6.2f} ms, {queries[0]} statements")
     print(f"{SHORT:6,} messages before the summary {short_s * 1000:6.2f} ms, {queries[1]} statements")
     print(f"a long history costs {ratio:.3f} of a short one (promised: at most {MOST_GROWTH}, as many statements)")
@@ -279,20 +271,17 @@ class History:
             conversations.say(talk.pk, "And now?")
         self.rung = list(rung)
 
-    def run(self) -> None:
+    def run(self, index: int) -> None:
         from agents.services import turns
 
-        for turn in self.rung:
-            assert turns.start(turn) == "done"
+        assert turns.start(self.rung[index]) == "done"
 
     def queries(self) -> int:
-        from agents.services import turns
-
         self.prepare()
         with counted() as count:
-            turns.start(self.rung[0])
-        for turn in self.rung[1:]:
-            turns.start(turn)
+            self.run(0)
+        for index in range(1, len(self.rung)):
+            self.run(index)
         return count.statements
 
 

@@ -86,6 +86,7 @@ if _database["ENGINE"].endswith("sqlite3"):
 else:
     _database["OPTIONS"] = {
         **_database.get("OPTIONS", {}),
+        "prepare_threshold": 5,  # for the statements of every turn, see inbox/services/statements.py
         "pool": {"min_size": 0, "max_size": 2 * WORKER_THREADS + 8, "timeout": 20},
         # A stopped worker must not hold its own recovery up: its locks end with its idle session.
         "options": f"-c lock_timeout={LOCK_TIMEOUT_S}s -c idle_in_transaction_session_timeout={IDLE_TRANSACTION_TIMEOUT_S}s",

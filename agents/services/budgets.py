@@ -19,23 +19,27 @@ from inbox.errors import NotAllowed
 
 def check(conversation: Conversation, limits: Limits) -> None:
     """Raise TurnFailed("over_budget") where the day's budget is spent. Asks the database only where there is a budget."""
+    conversations, agents = (
+        (limits.conversation_tokens_per_day, limits.conversation_money_per_day),
+        (limits.agent_tokens_per_day, limits.agent_money_per_day),
+    )
+    if not (any(conversations) or any(agents)):
+        return
     calls = ModelCall.objects.filter(day=today())
     raises = BudgetRaise.objects.filter(day=today(), agent=conversation.agent)
-    if limits.conversation_tokens_per_day or limits.conversation_money_per_day:
+    if any(conversations):
         _check(
             "conversation",
             ledger.totals(calls.filter(conversation=conversation)),
             raises.filter(conversation=conversation),
-            limits.conversation_tokens_per_day,
-            limits.conversation_money_per_day,
+            *conversations,
         )
-    if limits.agent_tokens_per_day or limits.agent_money_per_day:
+    if any(agents):
         _check(
             "agent",
             ledger.totals(calls.filter(agent=conversation.agent)),
             raises.filter(conversation=None),
-            limits.agent_tokens_per_day,
-            limits.agent_money_per_day,
+            *agents,
         )
 
 

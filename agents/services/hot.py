@@ -13,7 +13,7 @@ from django.db import connection, transaction
 from agents.entries import Call, Entry, History
 from agents.errors import Fenced
 from agents.frames import draw_nonce, frame
-from inbox.services import reading
+from inbox.services import reading, statements
 
 MAX_MESSAGES = 50
 OF_TALK = "(SELECT c.%s FROM agents_conversation c WHERE c.id = agents_turn.conversation_id)"
@@ -24,6 +24,11 @@ ADDRESS = (
 HEARD = OF_TALK % "rung"
 LAST_PLACE = (
     "(SELECT COALESCE(MAX(m.place), 0) FROM agents_message m WHERE m.conversation_id = agents_turn.conversation_id)"
+)
+QUEUED = "SELECT id FROM agents_message WHERE conversation_id = %s AND place IS NULL"
+FOUND = (
+    f"{LAST_PLACE}, EXISTS ({QUEUED.replace('%s', 'agents_turn.conversation_id')}),"
+    f" EXISTS (SELECT 1 {reading.RESOLVED}), EXISTS (SELECT 1 {reading.PENDING} AND blocking)"
 )
 
 
@@ -70,7 +75,7 @@ def claim(turn: int, lease_s: float) -> Claim | None:
         f" WHERE id = %s AND status = 'running' AND lease_until < glove_clock(0) {returning}"
     )
     for sql in (queued, lapsed):
-        if row := _one(sql, [token, lease_s, turn]):
+        if row := statements.one(sql, [token, lease_s, turn]):
             return Claim(turn, token, *row)
     return None
 
@@ -78,11 +83,12 @@ def claim(turn: int, lease_s: float) -> Claim | None:
 RENEW = "lease_until = glove_clock(%s)"
 
 
-def fence(turn: int, token: int, sets: str, values: Any, *, returning: str = "id") -> Any:
-    """Write to the turn while it is ours; raises Fenced where it is not. `sets` and `returning` are SQL of the callers' own."""
-    row = _one(
+def fence(turn: int, token: int, sets: str, values: Any, *, returning: str = "id", asked: Any = ()) -> Any:
+    """Write to the turn while it is ours; raises Fenced where it is not. `sets` and `returning` are SQL of the callers' own, with
+    `values` and `asked` for their parameters."""
+    row = statements.one(
         f"UPDATE agents_turn SET {sets} WHERE id = %s AND token = %s AND status = 'running' RETURNING {returning}",
-        [*values, turn, token],
+        [*values, turn, token, *asked],
     )
     if row is None:
         raise Fenced
@@ -95,21 +101,21 @@ def renew(tokens: list[int], lease_s: float) -> None:
     mine = f"status = 'running' AND token IN ({', '.join(['%s'] * len(tokens))})"
     if connection.vendor != "sqlite":
         mine = f"id IN (SELECT id FROM agents_turn WHERE {mine} FOR NO KEY UPDATE SKIP LOCKED)"
-    _run(f"UPDATE agents_turn SET {RENEW} WHERE {mine}", [lease_s, *tokens])
+    statements.run(f"UPDATE agents_turn SET {RENEW} WHERE {mine}", [lease_s, *tokens])
 
 
 def receive(claim: Claim, lease_s: float, mailbox: int) -> Received:
     """Give the queued messages and the mail that this conversation reads their places, once, and read what to answer.
 
-    `heard` is copied before anything is read: what comes after this copy raises `rung` over it, so it is never lost."""
+    `heard` is copied before anything is read: what comes after this copy raises `rung` over it, so it is never lost. The same
+    statement tells what there is, and what there is not is not asked for."""
+    mine = [mailbox, claim.conversation]
     with transaction.atomic():
-        place = fence(claim.turn, claim.token, f"{RENEW}, heard = {HEARD}", [lease_s], returning=LAST_PLACE)[0]
-        queued = _all(
-            "SELECT id FROM agents_message WHERE conversation_id = %s AND place IS NULL"
-            f" ORDER BY id LIMIT {MAX_MESSAGES + 1}",
-            [claim.conversation],
+        place, is_queued, has_mail, is_reminded = fence(
+            claim.turn, claim.token, f"{RENEW}, heard = {HEARD}", [lease_s], returning=FOUND, asked=[*mine, *mine]
         )
-        letters, more_mail = reading.take(mailbox, claim.conversation, claim.turn)
+        queued = statements.rows(f"{QUEUED} ORDER BY id LIMIT {MAX_MESSAGES + 1}", [claim.conversation]) if is_queued else []
+        letters, more_mail = reading.take(mailbox, claim.conversation, claim.turn) if has_mail else ([], False)
         messages = [pk for (pk,) in queued[:MAX_MESSAGES]]
         if messages:
             _give_places(messages, place, claim.turn)
@@ -117,16 +123,14 @@ def receive(claim: Claim, lease_s: float, mailbox: int) -> Received:
             _insert_letters(letters, place + len(messages), claim)
         if more_mail or len(queued) > MAX_MESSAGES:
             fence(claim.turn, claim.token, "heard = -1", [])
-        history = History(
-            read_since_summary(claim.conversation),
-            reading.open_requests(mailbox, claim.conversation, blocking_only=True),
-        )
+        reminders = reading.open_requests(*mine, blocking_only=True) if is_reminded else []
+        history = History(read_since_summary(claim.conversation), reminders)
         return Received(history, place + len(messages) + len(letters))
 
 
 def read_since_summary(conversation: int) -> list[Entry]:
     """The entries from the last summary on: an index look-up, whatever stands before it. As a join the planner would read all."""
-    rows = _all(
+    rows = statements.rows(
         "SELECT id, sender, kind, text, blocks FROM agents_message WHERE conversation_id = %s"
         " AND place >= (SELECT head FROM agents_conversation WHERE id = %s) ORDER BY place",
         [conversation, conversation],
@@ -135,7 +139,7 @@ def read_since_summary(conversation: int) -> list[Entry]:
     asking = [pk for pk, entry in entries.items() if '"tool_use"' in entry.blocks]
     if asking:
         marks = ", ".join(["%s"] * len(asking))
-        calls = _all(
+        calls = statements.rows(
             "SELECT message_id, id, call_id, name, input, status, result FROM agents_toolcall"
             f" WHERE message_id IN ({marks}) ORDER BY message_id, position",
             asking,
@@ -149,7 +153,7 @@ def insert_message(
     claim: Claim, place: int, text: str, blocks: str = "", *, sender: str = "agent", kind: str = "message"
 ) -> int:
     """What the turn itself adds to the history, at its place. Returns its id."""
-    return _one(
+    return statements.one(
         "INSERT INTO agents_message (conversation_id, place, sender, kind, text, blocks, nonce, turn_id, created_at)"
         " VALUES (%s, %s, %s, %s, %s, %s, '', %s, glove_clock(0)) RETURNING id",
         [claim.conversation, place, sender, kind, text, blocks, claim.turn],
@@ -160,7 +164,7 @@ def insert_model_calls(rows: list[list[Any]]) -> None:
     """Rows of the ledger: turn, conversation, agent, model, purpose, attempt, four counts of tokens, cost, duration, stop reason
     and error. Their day is the database's."""
     row = "(%s, %s, %s, glove_day(), %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, glove_clock(0))"
-    _run(
+    statements.run(
         "INSERT INTO agents_modelcall (turn_id, conversation_id, agent, day, model, purpose, attempt, input_tokens, output_tokens,"
         " cache_read_tokens, cache_write_tokens, cost_micros, duration_ms, stop_reason, error, created_at)"
         f" VALUES {', '.join([row] * len(rows))}",
@@ -170,7 +174,7 @@ def insert_model_calls(rows: list[list[Any]]) -> None:
 
 def lock_conversation(conversation: int, *, tokens: tuple[int, int, int] = (0, 0, 0)) -> tuple[int, str]:
     """Lock the row by writing to it: adds tokens in and out, sets the context's size where it is given. Returns rung and status."""
-    return _one(
+    return statements.one(
         "UPDATE agents_conversation SET input_tokens = input_tokens + %s, output_tokens = output_tokens + %s,"
         " context_tokens = COALESCE(NULLIF(%s, 0), context_tokens) WHERE id = %s RETURNING rung, status",
         [*tokens, conversation],
@@ -181,13 +185,13 @@ def raise_rung(conversation: int) -> bool:
     """Lock an open conversation by counting a wake: whatever turn runs hears it, or is followed by one that does. False where it
     is not open."""
     sql = "UPDATE agents_conversation SET rung = rung + 1 WHERE id = %s AND status = 'open' RETURNING id"
-    return _one(sql, [conversation]) is not None
+    return statements.one(sql, [conversation]) is not None
 
 
 def insert_turn(conversation: int) -> int | None:
     """A queued turn, unless one is open. Returns its id, or None. The caller holds the conversation's lock, under which no turn
     ends, so looking first is safe; and it spares the wait that the unique constraint would be for a turn that is just writing."""
-    row = _one(
+    row = statements.one(
         "INSERT INTO agents_turn (conversation_id, status, reason, error, attempts, not_before, rung_at, heard, model_calls,"
         " compactions, backoffs, input_tokens, output_tokens, created_at) SELECT %s, 'queued', '', '', 0, glove_clock(0),"
         " glove_clock(0), 0, 0, 0, 0, 0, 0, glove_clock(0) WHERE NOT EXISTS (SELECT 1 FROM agents_turn"
@@ -201,7 +205,7 @@ def _give_places(messages: list[int], place: int, turn: int) -> None:
     cases = " ".join(["WHEN %s THEN %s"] * len(messages))
     pairs = [value for index, pk in enumerate(messages) for value in (pk, place + 1 + index)]
     marks = ", ".join(["%s"] * len(messages))
-    _run(
+    statements.run(
         f"UPDATE agents_message SET turn_id = %s, place = CASE id {cases} END WHERE id IN ({marks})",
         [turn, *pairs, *messages],
     )
@@ -213,25 +217,8 @@ def _insert_letters(letters: list[reading.Mail], place: int, claim: Claim) -> No
         nonce = draw_nonce(mail.request, mail.response)
         values += [claim.conversation, place + 1 + index, frame(mail, nonce), nonce, mail.id, claim.turn]
     row = "(%s, %s, 'user', 'inbox', %s, '', %s, %s, %s, glove_clock(0))"
-    _run(
+    statements.run(
         "INSERT INTO agents_message (conversation_id, place, sender, kind, text, blocks, nonce, item_id, turn_id, created_at)"
         f" VALUES {', '.join([row] * len(letters))}",
         values,
     )
-
-
-def _run(sql: str, values: Any) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(sql, values)
-
-
-def _one(sql: str, values: Any) -> Any:
-    with connection.cursor() as cursor:
-        cursor.execute(sql, values)
-        return cursor.fetchone()
-
-
-def _all(sql: str, values: Any) -> list[Any]:
-    with connection.cursor() as cursor:
-        cursor.execute(sql, values)
-        return cursor.fetchall()

@@ -1,6 +1,7 @@
 """Starting a turn: claim it, run the loop, and leave it in a named state whatever happened."""
 
 import logging
+import time
 
 from django.conf import settings
 from django.db import connection
@@ -19,6 +20,7 @@ from inbox.clock import clock, now
 
 log = logging.getLogger(__name__)
 LONGEST_COUNTDOWN_S = 60
+CLAIM_AGAIN_S = (0.2, 1, 3)
 
 
 def start(turn_id: int) -> str:
@@ -27,7 +29,7 @@ def start(turn_id: int) -> str:
     if stopping.flag.is_set():
         return "missed"
     try:
-        claim = hot.claim(turn_id, settings.AGENT_LIMITS.get("lease_s", Limits.lease_s))
+        claim = _claim(turn_id)
         if claim is None:
             return "missed"
         run = _ready(claim)
@@ -58,6 +60,19 @@ def due_turns(limit: int = 100) -> list[int]:
             if unrung.filter(pk=pk).update(rung_at=clock()):
                 due.append(pk)
     return due
+
+
+def _claim(turn_id: int) -> hot.Claim | None:
+    """The claim. A connection that had died, or a database that is away for a moment, does not use up the doorbell."""
+    for pause in (*CLAIM_AGAIN_S, None):
+        try:
+            return hot.claim(turn_id, settings.AGENT_LIMITS.get("lease_s", Limits.lease_s))
+        except INFRASTRUCTURE:
+            if pause is None or not pool.discard_dead():
+                raise
+            connection.close()
+            time.sleep(pause)
+    raise AssertionError("unreachable: the last attempt returns or raises")
 
 
 def _ready(claim: hot.Claim) -> TurnRun | None:

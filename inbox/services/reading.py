@@ -5,8 +5,13 @@ from typing import Any, NamedTuple
 
 from django.db import connection
 
+from inbox.services import statements
+
 MAX_ITEMS = 50
 MAX_BYTES = 100_000
+# What a reader reads, and waits for: of a mailbox, with an origin.
+RESOLVED = "FROM inbox_item WHERE mailbox_id = %s AND status = 'resolved' AND (origin = %s OR origin IS NULL)"
+PENDING = "FROM inbox_item WHERE mailbox_id = %s AND status = 'pending' AND (origin = %s OR origin IS NULL)"
 
 
 class Mail(NamedTuple):
@@ -35,13 +40,11 @@ class OpenRequest(NamedTuple):
 
 def unrung(mailbox_id: int, limit: int) -> list[tuple[int, int | None, str]]:
     """The mailbox's answered items whose wake has not happened: (id, origin, the agent that reads them), oldest first."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT i.id, i.origin, m.agent FROM inbox_item i JOIN inbox_mailbox m ON m.id = i.mailbox_id"
-            f" WHERE i.mailbox_id = %s AND i.status = 'resolved' AND NOT i.rung ORDER BY i.id LIMIT {limit}",
-            [mailbox_id],
-        )
-        return cursor.fetchall()
+    return statements.rows(
+        "SELECT i.id, i.origin, m.agent FROM inbox_item i JOIN inbox_mailbox m ON m.id = i.mailbox_id"
+        f" WHERE i.mailbox_id = %s AND i.status = 'resolved' AND NOT i.rung ORDER BY i.id LIMIT {limit}",
+        [mailbox_id],
+    )
 
 
 def mark_rung(ids: list[int], reader: int) -> int:
@@ -50,9 +53,7 @@ def mark_rung(ids: list[int], reader: int) -> int:
     waiting = f"id IN ({marks}) AND status = 'resolved' AND NOT rung AND (origin = %s OR origin IS NULL)"
     if len(ids) > 1 and connection.vendor != "sqlite":  # locked in id order, as everywhere
         waiting = f"id IN (SELECT id FROM inbox_item WHERE {waiting} ORDER BY id FOR NO KEY UPDATE)"
-    with connection.cursor() as cursor:
-        cursor.execute(f"UPDATE inbox_item SET rung = true WHERE {waiting}", [*ids, reader])
-        return cursor.rowcount
+    return statements.run(f"UPDATE inbox_item SET rung = true WHERE {waiting}", [*ids, reader])
 
 
 def take(mailbox_id: int, reader: int, run: int) -> tuple[list[Mail], bool]:
@@ -60,14 +61,12 @@ def take(mailbox_id: int, reader: int, run: int) -> tuple[list[Mail], bool]:
     that no open place asked for. At most MAX_ITEMS or MAX_BYTES; the second value says whether some is left. Sorted by when
     it was resolved. `run` is kept as the one that consumed it."""
     lock = "" if connection.vendor == "sqlite" else "FOR NO KEY UPDATE"
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT id, tag, request, response, outcome, asked, resolved_by, resolved_via, resolved_at, due_at FROM inbox_item"
-            " WHERE mailbox_id = %s AND status = 'resolved' AND (origin = %s OR origin IS NULL)"
-            f" ORDER BY id LIMIT {MAX_ITEMS + 1} {lock}",
-            [mailbox_id, reader],
-        )
-        found = [_mail(row) for row in cursor.fetchall()]
+    resolved = statements.rows(
+        "SELECT id, tag, request, response, outcome, asked, resolved_by, resolved_via, resolved_at, due_at"
+        f" {RESOLVED} ORDER BY id LIMIT {MAX_ITEMS + 1} {lock}",
+        [mailbox_id, reader],
+    )
+    found = [_mail(row) for row in resolved]
     taken = _within_bounds(found)
     if taken:
         consume([mail.id for mail in taken], run)
@@ -77,25 +76,18 @@ def take(mailbox_id: int, reader: int, run: int) -> tuple[list[Mail], bool]:
 def consume(ids: list[int], run: int | None) -> int:
     """resolved -> consumed, in one statement however many; returns how many moved."""
     marks = ", ".join(["%s"] * len(ids))
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "UPDATE inbox_item SET status = 'consumed', rung = %s, consumed_at = glove_clock(0), consumed_in = %s"
-            f" WHERE status = 'resolved' AND id IN ({marks})",
-            [True, run, *ids],
-        )
-        return cursor.rowcount
+    return statements.run(
+        "UPDATE inbox_item SET status = 'consumed', rung = true, consumed_at = glove_clock(0), consumed_in = %s"
+        f" WHERE status = 'resolved' AND id IN ({marks})",
+        [run, *ids],
+    )
 
 
 def open_requests(mailbox_id: int, reader: int, *, blocking_only: bool = False) -> list[OpenRequest]:
     """The pending items whose answers this reader will read, oldest first."""
     only = "AND blocking" if blocking_only else ""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT id, tag, blocking, request FROM inbox_item WHERE mailbox_id = %s AND status = 'pending'"
-            f" AND (origin = %s OR origin IS NULL) {only} ORDER BY id",
-            [mailbox_id, reader],
-        )
-        return [OpenRequest(pk, tag, bool(blocking), request) for pk, tag, blocking, request in cursor.fetchall()]
+    found = statements.rows(f"SELECT id, tag, blocking, request {PENDING} {only} ORDER BY id", [mailbox_id, reader])
+    return [OpenRequest(pk, tag, bool(blocking), request) for pk, tag, blocking, request in found]
 
 
 def _within_bounds(found: list[Mail]) -> list[Mail]:
