@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from agents.declare import Agent, Tool, ToolContext, tool
-from inbox.text import clean, is_blank
+from inbox.text import is_blank
 from mesh.declare import declared
 from mesh.errors import NotAPeer
 from mesh.models import Peer
@@ -38,8 +38,8 @@ def send_message(
     blocking: Blocking = False,
 ) -> str:
     """Write to another agent. Its answer comes to you as mail. Do not answer mere thanks."""
-    reply_to = clean(in_reply_to or "").strip()
-    sent = sending.send(_sender(ctx), clean(to), clean(content), in_reply_to=reply_to or None, blocking=blocking)
+    reply_to = (in_reply_to or "").strip()
+    sent = sending.send(_sender(ctx), to, content, in_reply_to=reply_to or None, blocking=blocking)
     said = f"Sent as message {sent.message.pk}."
     if sent.ended_wait:
         said += " It was what the recipient waited for."
@@ -66,12 +66,7 @@ def broadcast(
 ) -> str:
     """Write to every agent that you can reach, or to those of a topic or with a capability."""
     sent = sending.broadcast(
-        _sender(ctx),
-        clean(content),
-        blocking=blocking,
-        topic=clean(topic or ""),
-        capability=clean(capability or ""),
-        quorum=quorum,
+        _sender(ctx), content, blocking=blocking, topic=topic, capability=capability, quorum=quorum
     )
     said = f"Sent as message {sent.message.pk} to {sent.recipients} {'peer' if sent.recipients == 1 else 'peers'}."
     if not blocking:
@@ -86,9 +81,9 @@ def list_agents(ctx: ToolContext, filter: PeerFilter | None = None) -> str:  # n
     asked = filter or PeerFilter()
     found = peers.visible_to(_sender(ctx).peer)
     if asked.capability:
-        found = found.filter(capabilities__name=clean(asked.capability))
+        found = found.filter(capabilities__name=asked.capability)
     if asked.name_contains:
-        found = found.filter(mailbox__address__icontains=clean(asked.name_contains))
+        found = found.filter(mailbox__address__icontains=asked.name_contains)
     rows = [
         describe(peer) for peer in found.prefetch_related("capabilities").order_by("mailbox__address")[: LISTED + 1]
     ]
@@ -102,8 +97,7 @@ def list_agents(ctx: ToolContext, filter: PeerFilter | None = None) -> str:  # n
 @tool(name="glove_mesh_acknowledge", atomic=True)
 def acknowledge(ctx: ToolContext, message_id: str, note: str | None = None) -> str:
     """Tell the sender that you have taken its message up. That ends its wait: where you have an answer, reply instead."""
-    told = clean(note or "")
-    done = answering.acknowledge(_sender(ctx).peer, clean(message_id), "" if is_blank(told) else told)
+    done = answering.acknowledge(_sender(ctx).peer, message_id, "" if is_blank(note or "") else note or "")
     if not done.first:
         return f"You had acknowledged message {done.message.pk} before; nothing was changed."
     what_next = "The sender reads that with its next mail."

@@ -4,6 +4,7 @@ import pytest
 
 from agents import Agent, registry
 from mesh import declare
+from tests.agents.scripts import Script
 from tests.mesh import kit
 
 
@@ -24,6 +25,20 @@ def alone(monkeypatch):
 def worker():
     """An agent on the mesh, whose model is scripted by the test."""
     return Agent("worker", instructions="Work.", mesh=True, capabilities=["work"], description="Works.")
+
+
+@pytest.fixture
+def script(settings):
+    """`script(*replies)`: what the model of every agent says, in this order, and "Done." after that."""
+
+    def install(*replies):
+        found = Script(*replies)
+        backend = "agents.adapters.scripted.ScriptedModel"
+        settings.AGENT_MODELS = {"default": {"BACKEND": backend, "OPTIONS": {"script": found}}}
+        return found
+
+    install()
+    return install
 
 
 @pytest.fixture
