@@ -6,7 +6,7 @@ from agents.adapters.base import ModelError, Reply, Usage
 from agents.entries import Call, History
 from agents.models import Conversation, ToolCall
 from agents.services import budgets, hot, ledger
-from agents.services.calls import REPLIED, ClaimedTurn
+from agents.services.calls import PROGRESS, REPLIED, ClaimedTurn
 from agents.services.endings import start_next
 from inbox.clock import clock
 from inbox.text import is_blank
@@ -64,7 +64,7 @@ class TurnRun(ClaimedTurn):
             incoming, outgoing = self.account.tokens
             spent = (incoming, outgoing, self.context_tokens)
             rung, status = hot.lock_conversation(self.conversation.pk, tokens=spent)
-            ended = "finished_at = glove_clock(0), attempts = 0" + SPENT
+            ended = "finished_at = glove_clock(0)" + PROGRESS + SPENT
             heard = self.leave("done", ended, self._spent, returning="heard")[0]
             self.account.write()
             if reply and not is_blank(reply.text):
