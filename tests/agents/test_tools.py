@@ -13,7 +13,7 @@ from agents.adapters.base import ModelError, Reply, ToolUse, Usage
 from agents.adapters.blocks import dumps
 from agents.errors import BadTasks
 from agents.models import Task, ToolCall, Turn
-from agents.services import turns
+from agents.services import hot, turns
 from agents.services.conversations import say
 from inbox.models import Item
 from tests.agents.kit import ask, assert_sound, calls, last_turn, open_turn, run_queued
@@ -503,6 +503,28 @@ def test_an_atomic_tool_that_dawdles_is_taken_back(conversation, declare, script
     ((_, status, result),) = calls(conversation)
     assert (status, "0.2 s" in result) == ("failed", True)
     assert not Item.objects.exists()
+
+
+@pytest.mark.parametrize("atomic", [False, True])
+def test_a_worker_that_was_overtaken_before_a_tool_starts_none(conversation, declare, script, ran, atomic):
+    """The last moment: the reply is kept, the rule is asked, and there another worker takes the turn. The call is that one's."""
+
+    def overtaken():
+        if not ran:
+            hot.claim(backdate(last_turn(conversation), 1, "lease_until").pk, 30)
+        return False
+
+    @tool(atomic=atomic, permission=overtaken)
+    def work() -> str:
+        """Work."""
+        ran.append(1)
+        return "Done."
+
+    declare(work)
+    script(use("work"))
+    say(conversation.pk, "Go.")
+    assert run_queued(conversation) == ["fenced"]
+    assert (ran, ToolCall.objects.get().status) == ([], "pending")
 
 
 # --- After a crash
