@@ -67,5 +67,6 @@ def _body(item: Item) -> str:
 def _beginning(request: str) -> tuple[str, int]:
     """How the request begins, with hidden characters written out, and how many of them the whole has."""
     shown, hidden = text.marked(request)
-    short = "\n".join(shown.splitlines()[:LINES])[:CHARS]
-    return (short if len(short) == len(shown.rstrip()) else f"{short}\n[...]"), hidden
+    whole = "\n".join(shown.rstrip().splitlines())  # a line end of two characters is no text that was cut
+    short = "\n".join(whole.split("\n")[:LINES])[:CHARS]
+    return (short if short == whole else f"{short}\n[...]"), hidden

@@ -155,6 +155,13 @@ class TestMail:
         assert "line 8" not in body
         assert "> [...]" in body
 
+    @pytest.mark.parametrize("end", ["\n", "\r\n"])
+    def test_a_short_one_is_not_said_to_be_cut(self, end):
+        _, row = posted(f"Refund 10?{end}Order 7.{end}")
+        notify(row.pk)
+        assert "> Refund 10?\n> Order 7.\n\n" in mail.outbox[0].body
+        assert "[...]" not in mail.outbox[0].body
+
     def test_options(self, settings):
         settings.INBOX_NOTIFIERS = {
             "default": {**EMAIL, "OPTIONS": {"from_email": "desk@example.com", "subject_prefix": ""}}
