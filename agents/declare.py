@@ -89,6 +89,12 @@ def canonical(arguments: pydantic.BaseModel) -> str:
     )
 
 
+def faults(error: pydantic.ValidationError) -> str:
+    """What does not fit, argument by argument, for a model and for a person."""
+    found = (f"{'.'.join(map(str, fault['loc'])) or 'arguments'}: {fault['msg']}" for fault in error.errors())
+    return "; ".join(found)
+
+
 def tool(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Declare a tool: `@tool` or `@tool(permission=True)`.
 

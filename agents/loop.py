@@ -15,7 +15,7 @@ import pydantic
 from agents import stopping
 from agents.adapters import get_model
 from agents.adapters.base import ModelError, Reply, ToolUse
-from agents.declare import Agent, Tool, ToolContext, canonical
+from agents.declare import Agent, Tool, ToolContext, canonical, faults
 from agents.entries import Call, History
 from agents.errors import HandBack, LeaveTurn, PutOff, TurnFailed
 from agents.frames import GUIDE
@@ -212,7 +212,7 @@ def _execute(run: Run, call: Call) -> None:
     try:
         arguments = tool.parse(json.loads(call.input))
     except pydantic.ValidationError as error:
-        return _refuse(run, call, f"Not run: {_validation_text(error)}")
+        return _refuse(run, call, f"Not run: the arguments do not fit. {faults(error)}")
     except Exception as error:  # a rule of the developer's own failed, here or below: not run
         log.exception("A validator of %s failed", tool.name)
         return _refuse(run, call, f"Not run: the arguments could not be checked ({type(error).__name__}).")
@@ -242,8 +242,3 @@ def _run_outside(run: Run, call: Call, tool: Tool, work: Callable[[], Outcome]) 
 def _refuse(run: Run, call: Call, why: str) -> None:
     if call.status == "running" or run.begin(call, None):
         run.settle(call, "failed", clean(why, limit=MAX_RESULT_BYTES))
-
-
-def _validation_text(error: pydantic.ValidationError) -> str:
-    faults = (f"{'.'.join(map(str, fault['loc'])) or 'arguments'}: {fault['msg']}" for fault in error.errors())
-    return "the arguments do not fit. " + "; ".join(faults)

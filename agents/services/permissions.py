@@ -4,6 +4,7 @@ import datetime
 import json
 from typing import Any
 
+import pydantic
 from django.contrib.admin.models import ADDITION, CHANGE, LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.db import transaction
@@ -119,7 +120,7 @@ def revoke(permission_id: int, user: Any) -> Permission:
 def canonical_for(agent: str, tool: str, arguments: str) -> str:
     """These arguments in the form in which calls are compared, checked against the tool's own schema where it is declared."""
     from agents import registry  # declarations are read when they are needed, not when the app loads
-    from agents.declare import canonical
+    from agents.declare import canonical, faults
 
     try:
         given = json.loads(arguments)
@@ -132,6 +133,8 @@ def canonical_for(agent: str, tool: str, arguments: str) -> str:
         raise BadPermission(f"The agent {agent} has no tool named {tool}.")
     try:
         return canonical(declared.parse(given))
+    except pydantic.ValidationError as error:
+        raise BadPermission(f"The arguments do not fit the tool {tool}. {faults(error)}") from None
     except ValueError as error:
         raise BadPermission(f"The arguments do not fit the tool {tool}: {error}") from None
 

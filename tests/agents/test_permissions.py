@@ -233,6 +233,14 @@ def test_what_cannot_be_granted(bank, conversation, wrong, error):
     assert not Permission.objects.exists()
 
 
+def test_staff_are_told_which_argument_does_not_fit(bank, conversation):
+    with pytest.raises(BadPermission) as refused:
+        grant(conversation.mailbox, scope="arguments", arguments='{"cents": "many", "more": 1}')
+    assert "cents: " in str(refused.value)
+    assert "more: " in str(refused.value)
+    assert "pydantic" not in str(refused.value)
+
+
 @pytest.mark.django_db
 @pytest.mark.parametrize("wrong", [{"scope": "any", "arguments": "{}"}, {"scope": "arguments"}, {"scope": "call"}])
 def test_the_database_tells_none_from_any_too(wrong):
