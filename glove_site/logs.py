@@ -1,5 +1,6 @@
 """Logging: readable lines while developing, one JSON object a line in production. Secrets never reach a line."""
 
+import copy
 import logging
 import re
 from typing import Any
@@ -22,11 +23,23 @@ def redact(line: str) -> str:
     return line
 
 
+def without_needless(record: logging.LogRecord) -> logging.LogRecord:
+    """A caller's error is one line, its traceback would only tell where Django found it; and no colours."""
+    refused = record.name == "django.request" and getattr(record, "status_code", 500) < 500
+    if not (refused or record.name == "django.security.DisallowedHost" or hasattr(record, "color_message")):
+        return record
+    record = copy.copy(record)
+    record.__dict__.pop("color_message", None)
+    if record.name.startswith("django."):
+        record.exc_info = record.exc_text = None
+    return record
+
+
 class ReadableFormatter(logging.Formatter):
     """For a person at a terminal."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return redact(super().format(record))
+        return redact(super().format(without_needless(record)))
 
 
 class JsonFormatter(structlog.stdlib.ProcessorFormatter):
@@ -49,7 +62,7 @@ class JsonFormatter(structlog.stdlib.ProcessorFormatter):
         )
 
     def format(self, record: logging.LogRecord) -> str:
-        return redact(super().format(record))
+        return redact(super().format(without_needless(record)))
 
 
 def configuration(*, debug: bool, level: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+import sys
 
 import pytest
 
@@ -77,3 +78,25 @@ def test_secrets_are_struck_out(line, debug, secret):
 def test_what_is_no_secret_is_left(line):
     for harmless in ("GET /refunds/7 http://shop.example:8000/path", "the bearer of news", "/r/short"):
         assert harmless in line(True, harmless)
+
+
+def formatted(formatter, name, level=logging.WARNING, **extra):
+    try:
+        raise PermissionError("not you")
+    except PermissionError:
+        caught = sys.exc_info()
+    record = logging.LogRecord(name, level, __file__, 1, "Forbidden: /admin/", (), caught)
+    record.__dict__.update(extra)
+    return formatter.format(record)
+
+
+@pytest.mark.parametrize("formatter", [logs.ReadableFormatter(), logs.JsonFormatter()])
+def test_what_callers_did_wrong_is_no_traceback_and_what_failed_here_is(formatter):
+    for name, extra in (("django.request", {"status_code": 403}), ("django.security.DisallowedHost", {})):
+        assert "PermissionError" not in formatted(formatter, name, **extra)
+    for name, extra in (("django.request", {"status_code": 500}), ("shop", {}), ("shop", {"color_message": "x"})):
+        assert "PermissionError: not you" in formatted(formatter, name, **extra)
+
+
+def test_no_colours_for_a_machine():
+    assert "color" not in formatted(logs.JsonFormatter(), "uvicorn.error", color_message="\x1b[36mx")
