@@ -1,5 +1,6 @@
 """Reading the environment, with one clear error for a value that cannot be used."""
 
+import importlib.util
 import os
 import secrets
 import tempfile
@@ -28,6 +29,32 @@ def seconds(name: str, default: float) -> float:
     if not 0 < number < float("inf"):
         raise ImproperlyConfigured(f"{name}={value!r}: write a number of seconds above 0.")
     return number
+
+
+def whole(name: str, default: int) -> int:
+    """A whole number above 0."""
+    value = os.environ.get(name, "").strip()
+    if value and not (value.isascii() and value.isdecimal() and int(value)):
+        raise ImproperlyConfigured(f"{name}={value!r}: write a whole number above 0.")
+    return int(value) if value else default
+
+
+def one_of(name: str, choices: tuple[str, ...], default: str) -> str:
+    """One of these words; capitals and small letters are the same."""
+    value = os.environ.get(name, "").strip().upper() or default
+    if value not in choices:
+        raise ImproperlyConfigured(f"{name}={value!r}: write one of {', '.join(choices)}.")
+    return value
+
+
+def django_apps(name: str) -> list[str]:
+    """A comma-separated list of Django apps that Python can find."""
+    for app in (found := words(name)):
+        if importlib.util.find_spec(app.partition(".")[0]) is None:
+            raise ImproperlyConfigured(
+                f"{name} names {app!r}, and Python finds no such package. Put its folder beside manage.py, or install it."
+            )
+    return found
 
 
 def words(name: str) -> list[str]:

@@ -35,7 +35,7 @@ INSTALLED_APPS = [
     "mesh",
     "glove_site",
     *(["demo"] if env.flag("GLOVE_DEMO", DEBUG) else []),
-    *env.words("GLOVE_APPS"),
+    *env.django_apps("GLOVE_APPS"),
 ]
 
 MIDDLEWARE = [
@@ -73,7 +73,7 @@ TEMPLATES = [
 DATABASE_URL = os.environ.get("DATABASE_URL") or f"sqlite:///{VAR_DIR / 'db.sqlite3'}"
 DATABASES = {"default": dj_database_url.parse(DATABASE_URL, conn_max_age=0)}
 _database = DATABASES["default"]
-WORKER_THREADS = int(os.environ.get("GLOVE_WORKER_THREADS", "32"))
+WORKER_THREADS = env.whole("GLOVE_WORKER_THREADS", 32)
 LOCK_TIMEOUT_S = 5
 IDLE_TRANSACTION_TIMEOUT_S = 15
 if _database["ENGINE"].endswith("sqlite3"):
@@ -143,7 +143,7 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 
 # --- Mail to staff
 EMAIL_HOST = os.environ.get("EMAIL_HOST", "")
-EMAIL_PORT = int(os.environ.get("EMAIL_PORT", "25"))
+EMAIL_PORT = env.whole("EMAIL_PORT", 25)
 EMAIL_HOST_USER = os.environ.get("EMAIL_HOST_USER", "")
 EMAIL_HOST_PASSWORD = os.environ.get("EMAIL_HOST_PASSWORD", "")
 EMAIL_USE_TLS = env.flag("EMAIL_USE_TLS", False)
@@ -183,7 +183,7 @@ RING_AGAIN_S = env.seconds(
 )  # a due turn that was rung and did not start is rung again after this
 
 # --- Logging
-LOGGING = logs.configuration(debug=DEBUG, level=os.environ.get("LOG_LEVEL", "INFO").upper())
+LOGGING = logs.configuration(debug=DEBUG, level=env.one_of("LOG_LEVEL", ("DEBUG", "INFO", "WARNING", "ERROR"), "INFO"))
 
 TESTING = "pytest" in sys.modules
 
