@@ -6,7 +6,7 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from agents import registry
+from agents import attention, registry
 
 
 class AgentFilter(admin.SimpleListFilter):
@@ -27,3 +27,16 @@ class TurnAgentFilter(AgentFilter):
     """The same for turns."""
 
     field = "conversation__agent"
+
+
+class LeftFilter(admin.SimpleListFilter):
+    """Turns that wait for somebody to look."""
+
+    title = "left behind"
+    parameter_name = "left"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("failed", "Failed, and not tried again")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return attention.failed_turns(queryset) if self.value() == "failed" else queryset

@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 
 from agents import access
 from agents.admin import talk
-from agents.admin.filters import TurnAgentFilter
+from agents.admin.filters import LeftFilter, TurnAgentFilter
 from agents.models import Turn
 from inbox.admin.reader import Link, Panel
 from inbox.admin.readonly import ReadOnlyAdmin, moment
@@ -34,7 +34,7 @@ class TurnAdmin(ReadOnlyAdmin):
         moment("created_at", "queued"),
         moment("finished_at", "ended"),
     ]
-    list_filter = ["status", TurnAgentFilter]
+    list_filter = ["status", LeftFilter, TurnAgentFilter]
     list_select_related = ["conversation"]
     export_columns = {
         "id": lambda row: row.pk,

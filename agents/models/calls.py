@@ -58,7 +58,8 @@ class ToolCall(models.Model):
         indexes = [
             models.Index(
                 "turn", "id", name="call_open", condition=Q(status__in=["pending", "running", "waiting", "deferred"])
-            )
+            ),
+            models.Index("id", name="call_in_doubt", condition=Q(status="unknown", recorded_at__isnull=True)),
         ]
 
     def __str__(self) -> str:

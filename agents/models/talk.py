@@ -107,6 +107,7 @@ class Turn(models.Model):
             models.Index("not_before", name="turn_queued", condition=Q(status="queued")),
             models.Index("lease_until", name="turn_running", condition=Q(status="running")),
             models.Index(fields=["conversation", "-id"], name="turn_newest"),
+            models.Index("id", name="turn_failed", condition=Q(status="failed")),
         ]
 
     def __str__(self) -> str:
