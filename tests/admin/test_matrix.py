@@ -19,7 +19,7 @@ from django.test import Client
 from django.urls import URLPattern, reverse
 from django.utils import timezone
 
-from agents.models import Permission
+from agents.models import BudgetRaise, ModelCall, Permission, ToolCall
 from inbox.models import DeclaredSchedule, Notification, ResolverRun, TagGroup
 from inbox.services import answers, rights
 from inbox.services.keys import create_key
@@ -64,6 +64,28 @@ def mesh_rows(shop: world.Company) -> dict[str, Model]:
     }
 
 
+def used_rows(shop) -> dict[str, object]:
+    """A call in doubt, a model call, a raised budget."""
+    turn, conversation = shop.refund.turn, shop.refund.conversation
+    message = conversation.messages.first()
+    at = timezone.now()
+    return {
+        "toolcall": ToolCall.objects.create(
+            turn=turn,
+            message=message,
+            position=90,
+            call_id="doubt",
+            name="refund",
+            input="{}",
+            status="unknown",
+            started_at=at,
+            finished_at=at,
+        ),
+        "modelcall": ModelCall.objects.create(turn=turn, conversation=conversation, agent="concierge", day=at.date()),
+        "budgetraise": BudgetRaise.objects.create(agent="concierge", day=at.date(), tokens=1, raised_by=shop.sam),
+    }
+
+
 class Site:
     """Rows for every address, and a browser for every caller."""
 
@@ -96,6 +118,7 @@ class Site:
             "permission": Permission.objects.create(
                 agent="concierge", tool="refund", mailbox=shop.box, decision="grant", scope="any"
             ),
+            **used_rows(shop),
             **mesh_rows(shop),
             "user": shop.nina,
             "group": Group.objects.get(name="viewer"),
@@ -187,7 +210,7 @@ def test_each_caller_is_answered_as_the_table_says(site):
 
 
 # What the table must hold whatever else it says, so that a careless rewrite of it fails.
-EDITED = ("user", "group", "taggroup", "cannedanswer", "apikey", "permission", "peer")
+EDITED = ("user", "group", "taggroup", "cannedanswer", "apikey", "permission", "peer", "budgetraise")
 OPEN_TO_ALL = {"login", "logout", "jsi18n"}
 OPEN_TO_STAFF = {*OPEN_TO_ALL, "index", "password_change", "password_change_done", "(unnamed) (?P<url>.*)$", "app_list"}
 
