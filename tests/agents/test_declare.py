@@ -273,6 +273,15 @@ def test_canonical_arguments_are_one_form_for_one_meaning():
     assert all(canonical(transfer.parse(form)) != '{"cents":10,"to":"ada"}' for form in others)
 
 
+def test_canonical_arguments_are_one_form_within_objects_too():
+    @tool
+    def order(lines: dict[str, int]) -> None:
+        """Order."""
+
+    first, second = ({"lines": dict(pairs)} for pairs in ([("b", 2), ("a", 1)], [("a", 1), ("b", 2)]))
+    assert canonical(order.parse(first)) == canonical(order.parse(second)) == '{"lines":{"a":1,"b":2}}'
+
+
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
 def test_numbers_that_json_has_not_are_no_arguments(number):
     """Case 37."""
