@@ -1,27 +1,30 @@
-"""The mesh over HTTP: a caller acts as the peer that its key is bound to, and as no other."""
+"""The mesh over HTTP: a caller acts as the peer that its key is bound to, and as no other. Staff look after the peers."""
 
 from typing import Annotated, Any, Literal
 
+from django.db.models import QuerySet
 from ninja import Field, Query, Router, Schema, Status
 
 from inbox.http.auth import Call
-from inbox.http.fields import Body, Id, Time
+from inbox.http.fields import Body, Id, PathId, Time
 from inbox.http.paging import Page, Paging, cut, make_cursor, newest_first, read_cursor
-from mesh.errors import NotAPeer
+from mesh.errors import NotABroadcast, NotAPeer, UnknownPeer
 from mesh.models import Delivery, Message, Peer
 from mesh.receipts import receipt, receipts, received
-from mesh.services import answering, peers, sending
+from mesh.services import answering, leaving, peers, sending
 
 router = Router(tags=["mesh"])
 
 
 class PeerOut(Schema):
-    """Somebody whom the caller may write to."""
+    """Somebody whom the caller may write to, or looks after. `retired_at` is null for whoever is on the mesh."""
 
+    id: Id
     name: str
     description: str
     capabilities: list[str]
     metadata: dict[str, Any]
+    retired_at: Time | None
 
     @staticmethod
     def resolve_name(peer: Peer) -> str:
@@ -90,16 +93,29 @@ class PeerFilters(Schema):
 
     capability: str | None = Field(None, max_length=100)
     name: str | None = Field(None, max_length=200, description="A part of the name.")
+    retired: bool | None = Field(None, description="Of those whom staff look after.")
 
 
-@router.get("/peers", response=Page[PeerOut], summary="Whom the caller may write to")
+@router.get("/peers", response=Page[PeerOut], summary="Whom the caller may write to; all, for staff")
 def list_peers(request: Call, paging: Paging, filters: Annotated[PeerFilters, Query(...)]) -> dict[str, Any]:
-    found = peers.visible_to(_peer(request)).prefetch_related("capabilities")
+    found = _visible(request).select_related("mailbox").prefetch_related("capabilities")
+    if filters.retired is not None:
+        found = found.filter(retired_at__isnull=not filters.retired)
     if filters.capability:
         found = found.filter(capabilities__name=filters.capability)
     if filters.name:
         found = found.filter(mailbox__address__icontains=filters.name)
     return newest_first(found, paging, "peers")
+
+
+@router.post("/peers/{id:peer_id}/retire", response=PeerOut, summary="Take a peer off the mesh")
+def retire(request: Call, peer_id: PathId) -> Peer:
+    return leaving.retire(request.auth.user, _looked_after(request, peer_id))
+
+
+@router.post("/peers/{id:peer_id}/bring-back", response=PeerOut, summary="Undo that")
+def bring_back(request: Call, peer_id: PathId) -> Peer:
+    return leaving.bring_back(request.auth.user, _looked_after(request, peer_id))
 
 
 @router.post("/messages", response={201: SentOut}, summary="Write to peers")
@@ -115,6 +131,8 @@ def send_message(request: Call, letter: Write) -> Status[dict[str, Any]]:
             quorum=letter.quorum,
         )
     else:
+        if letter.topic or letter.capability or letter.quorum not in (None, "", "first"):
+            raise NotABroadcast
         sent = sending.send(
             who, letter.to or [], letter.content, in_reply_to=letter.in_reply_to, blocking=letter.blocking
         )
@@ -124,7 +142,7 @@ def send_message(request: Call, letter: Write) -> Status[dict[str, Any]]:
 @router.get("/messages", response=Page[MeshMessageOut], summary="Messages to the caller, newest first")
 def list_messages(request: Call, paging: Paging) -> dict[str, Any]:
     peer = _peer(request)
-    rows = Delivery.objects.filter(recipient=peer)
+    rows = Delivery.objects.filter(recipient=peer, status=Delivery.Status.DELIVERED)
     if paging.cursor is not None:
         rows = rows.filter(pk__lt=read_cursor(paging.cursor, "mesh", 1)[0])
     page = cut(received(rows, paging.limit + 1), paging, lambda rows: make_cursor("mesh", rows[-1].pk))
@@ -155,6 +173,20 @@ def _peer(request: Call) -> Peer:
             "The mesh takes a key that is bound to a peer: manage.py create_api_key USERNAME --name N --peer ADDRESS."
         )
     return peers.peer_of(key.peer_id)
+
+
+def _visible(request: Call) -> QuerySet[Peer]:
+    """Whom the caller's peer may write to; or, without a peer, everyone for whom may view them."""
+    request.auth.require("mesh")
+    if request.auth.user.has_perm("mesh.view_peer") and not (request.auth.key and request.auth.key.peer_id):
+        return Peer.objects.all()
+    return peers.visible_to(_peer(request))
+
+
+def _looked_after(request: Call, peer_id: int) -> int:
+    if not _visible(request).filter(pk=peer_id).exists():
+        raise UnknownPeer("There is no such peer.")
+    return peer_id
 
 
 def _shown(message: Message, deliveries: list[Any]) -> dict[str, Any]:

@@ -54,6 +54,18 @@ class BadQuorum(MeshError):
     slug, status = "bad-quorum", 422
 
 
+class NotABroadcast(MeshError):
+    """A topic, a capability and a quorum are for a broadcast: leave `to` and `in_reply_to` out, or these."""
+
+    slug, status = "not-a-broadcast", 422
+
+
+class Busy(MeshError):
+    """Messages are being sent without a pause just now; nothing was changed. Try again."""
+
+    slug, status = "busy", 409
+
+
 class TooManyHops(MeshError):
     """This chain of messages is too long and was stopped. Do not send further; staff have been told."""
 

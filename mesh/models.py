@@ -20,7 +20,10 @@ class Peer(models.Model):
 
     class Meta:
         permissions = [("manage_mesh", "Can retire peers, change topics and send dead deliveries again")]
-        indexes = [models.Index("id", name="peer_public", condition=Q(public=True))]
+        indexes = [
+            models.Index("id", name="peer_public", condition=Q(public=True)),
+            models.Index("id", name="peer_retired", condition=Q(retired_at__isnull=False)),
+        ]
 
     def __str__(self) -> str:
         return self.mailbox.address

@@ -7,12 +7,12 @@ from django.db.models import QuerySet
 from mesh.models import Delivery, Message, Peer
 
 
-def receipts(message: Message, *, recipient: Peer | None = None) -> list[dict[str, Any]]:
-    """Every receipt of a message, or one recipient's, in a fixed number of queries."""
+def receipts(message: Message, *, recipient: Peer | None = None, most: int | None = None) -> list[dict[str, Any]]:
+    """The receipts of a message, at most so many, or one recipient's, in a fixed number of queries."""
     rows = message.deliveries.select_related("recipient__mailbox", "item").order_by("pk")
     if recipient is not None:
         rows = rows.filter(recipient=recipient)
-    return [receipt(row) for row in rows]
+    return [receipt(row) for row in rows[:most]]
 
 
 def received(rows: QuerySet[Delivery], count: int) -> list[Delivery]:

@@ -14,10 +14,13 @@ from inbox.admin.confirm import confirm
 from inbox.admin.reader import Link, Panel
 from inbox.admin.readonly import ReadOnlyAdmin, moment
 from inbox.templatetags.desk import inline, one_line
-from mesh.admin.shared import MANAGE, page
+from mesh.admin.filters import AttentionFilter, SeenFilter
+from mesh.admin.shared import MANAGE, RECENT, page, turn_link
 from mesh.models import Delivery, Message, StoppedChain
 from mesh.receipts import receipts
 from mesh.services import desk
+
+SHOWN = 200  # receipts on a page
 
 
 @admin.register(Message)
@@ -28,7 +31,6 @@ class MessageAdmin(ReadOnlyAdmin):
     list_select_related = ["sender__mailbox"]
     list_filter = ["kind", "blocking"]
     search_fields = ["sender__mailbox__address"]
-    ordering = ["-created_at"]
     export_columns = {
         "id": lambda row: row.pk,
         "sender": lambda row: str(row.sender),
@@ -61,8 +63,8 @@ class MessageAdmin(ReadOnlyAdmin):
             ("Capability", row.capability),
             ("In reply to", page("message", row.in_reply_to) if row.in_reply_to else ""),
             ("The sender waits", self.waiting(row)),
-            ("Hops", f"{row.hops}, in the chain that {row.root} began"),
-            ("Sent in turn", row.sent_in),
+            ("Hops", f"{row.hops}, in the chain that {'it' if row.root == row.pk else row.root} began"),
+            ("Sent in turn", turn_link(user, row.sent_in)),
             ("Sent", row.created_at),
         ]
 
@@ -74,10 +76,13 @@ class MessageAdmin(ReadOnlyAdmin):
         return f"yes{needed}" if row.wait.status == "pending" else f"no longer: {row.wait.outcome}"
 
     def panels(self, user: Any, row: Message) -> list[Panel]:
-        shown = receipts(row)
+        shown = receipts(row, most=SHOWN + 1)
+        context = {"receipts": shown[:SHOWN], "most": SHOWN if len(shown) > SHOWN else 0}
+        answers = row.replies.select_related("sender__mailbox").order_by("pk")[:RECENT]
         return [
             Panel("What was written", "admin/mesh/content.html", {"content": row.content}),
-            Panel("Receipts", "admin/mesh/receipts.html", {"receipts": shown, "may": user.has_perm(MANAGE)}),
+            Panel("Receipts", "admin/mesh/receipts.html", context),
+            *([Panel("Replies", "admin/mesh/messages.html", {"sent": answers, "named": True})] if answers else []),
         ]
 
 
@@ -87,7 +92,7 @@ class DeliveryAdmin(ReadOnlyAdmin):
 
     list_display = ["number", "from_peer", "to_peer", "status", "reason", moment("created_at", "made"), "closed"]
     list_select_related = ["sender__mailbox", "recipient__mailbox"]
-    list_filter = ["status"]
+    list_filter = [AttentionFilter, "status"]
 
     @admin.display(description="Delivery")
     def number(self, row: Delivery) -> str:
@@ -117,7 +122,7 @@ class DeliveryAdmin(ReadOnlyAdmin):
             ("Why it is dead", row.reason),
             ("Delivered", row.delivered_at),
             ("Read", row.item.consumed_at if row.item else None),
-            ("Read in turn", row.item.consumed_in if row.item else None),
+            ("Read in turn", turn_link(user, row.item.consumed_in if row.item else None)),
             ("Acknowledged", row.acknowledged_at),
             ("With the words", row.ack_note),
             ("Closed by staff", row.closed_at),
@@ -175,12 +180,9 @@ class DeliveryAdmin(ReadOnlyAdmin):
 class StoppedChainAdmin(ReadOnlyAdmin):
     """Chains of messages that ran over their budget: one notice for each."""
 
-    list_display = ["chain", "sender_address", "unsent", moment("created_at", "stopped")]
-    list_select_related = ["sender__mailbox"]
-
-    @admin.display(description="Chain")
-    def chain(self, row: StoppedChain) -> str:
-        return row.root
+    list_display = ["unsent", "sender_address", "seen", moment("created_at", "stopped")]
+    list_select_related = ["sender__mailbox", "seen_by"]
+    list_filter = [SeenFilter]
 
     @admin.display(description="Stopped at")
     def sender_address(self, row: StoppedChain) -> SafeString:
@@ -190,14 +192,53 @@ class StoppedChainAdmin(ReadOnlyAdmin):
     def unsent(self, row: StoppedChain) -> SafeString:
         return one_line(row.content)
 
+    @admin.display(description="Seen by")
+    def seen(self, row: StoppedChain) -> str:
+        return row.seen_by.get_username() if row.seen_by else "nobody yet"
+
+    def visible(self, user: Any) -> QuerySet[StoppedChain]:
+        return StoppedChain.objects.select_related("sender__mailbox", "seen_by")
+
     def facts(self, user: Any, row: StoppedChain) -> list[tuple[str, Any]]:
-        begun = Message.objects.filter(pk=row.root).first()
         return [
-            ("It began with", page("message", begun) if begun else row.root),
-            ("Messages in it", Message.objects.filter(root=row.root).count()),
             ("Stopped at", page("peer", row.sender)),
             ("Stopped", row.created_at),
+            ("Messages in it", Message.objects.filter(root=row.root).count()),
+            ("Seen by", self.seen(row)),
         ]
 
     def panels(self, user: Any, row: StoppedChain) -> list[Panel]:
-        return [Panel("What was not sent", "admin/mesh/content.html", {"content": row.content})]
+        chain = Message.objects.filter(root=row.root).select_related("sender__mailbox").order_by("pk")[:RECENT]
+        return [
+            Panel("What was not sent", "admin/mesh/content.html", {"content": row.content}),
+            Panel("How it began", "admin/mesh/messages.html", {"sent": chain, "named": True}),
+        ]
+
+    def acts(self, request: HttpRequest, row: StoppedChain) -> list[Link]:
+        if row.seen_by_id or not request.user.has_perm(MANAGE):
+            return []
+        return [Link("Take note of it…", reverse("admin:mesh_stoppedchain_see", args=[row.pk]))]
+
+    def get_urls(self) -> list[URLPattern]:
+        see = path("<int:row_id>/see/", self.admin_site.admin_view(self.see), name="mesh_stoppedchain_see")
+        return [see, *super().get_urls()]
+
+    def see(self, request: HttpRequest, row_id: int) -> HttpResponse:
+        """Have it need attention no more."""
+        if not request.user.has_perm(MANAGE) or not self.has_view_permission(request):
+            raise PermissionDenied
+        if not self.visible(request.user).filter(pk=row_id).exists():
+            raise Http404
+
+        def done() -> str:
+            return f"Seen by {desk.see(request.user, row_id).seen_by}."
+
+        return confirm(
+            request,
+            self.admin_site,
+            title="Take note of this stopped chain?",
+            question="The chain stays stopped. The notice needs attention no more, and says that you have seen it.",
+            button="Take note of it",
+            back=reverse("admin:mesh_stoppedchain_change", args=[row_id]),
+            act=done,
+        )

@@ -17,6 +17,7 @@ from inbox.admin.reader import Link, Panel
 from inbox.admin.readonly import ReadOnlyAdmin, moment
 from inbox.errors import InboxError
 from inbox.templatetags.desk import inline
+from mesh.admin.filters import CapabilityFilter, RetiredFilter
 from mesh.admin.shared import MANAGE, RECENT
 from mesh.models import Peer
 from mesh.services import joining, leaving
@@ -44,7 +45,7 @@ class PeerAdmin(ReadOnlyAdmin):
 
     list_display = ["address", "agent", "who_sees_it", "state", moment("created_at", "since")]
     list_select_related = ["mailbox", "mailbox__owner"]
-    list_filter = ["public"]
+    list_filter = [RetiredFilter, "public", CapabilityFilter]
     search_fields = ["mailbox__address"]
     export_columns = {
         "id": lambda row: row.pk,

@@ -3,13 +3,13 @@
 from typing import Any
 
 from django.contrib.admin.models import CHANGE
-from django.db import transaction
+from django.db import OperationalError, transaction
 
 from inbox.clock import clock
 from inbox.services.issuing import log
 from inbox.text import check
 from mesh.declare import NAME_LENGTH
-from mesh.errors import UnknownPeer
+from mesh.errors import Busy, UnknownPeer
 from mesh.models import Peer, Subscription
 from mesh.services import locks, waits
 from mesh.services.desk import require
@@ -20,7 +20,7 @@ def retire(user: Any, peer_id: int) -> Peer:
     mailbox and mail stay. Raises UnknownPeer, NotAllowed."""
     require(user)
     with transaction.atomic():
-        locks.alone()  # a send that is under way commits first, and its wait is found
+        _alone()  # a send that is under way commits first, and its wait is found
         moved = Peer.objects.filter(pk=peer_id, retired_at=None).update(retired_at=clock())
         peer = _get(peer_id)
         if moved:
@@ -60,6 +60,13 @@ def unsubscribe(user: Any, peer_id: int, topic: str) -> None:
         peer = _get(peer_id)
         if Subscription.objects.filter(peer=peer, topic=topic).delete()[0]:
             log(user, peer, CHANGE, f"Unsubscribed from {topic}.")
+
+
+def _alone() -> None:
+    try:
+        locks.alone()
+    except OperationalError as error:  # the wait for a lock has an end
+        raise Busy from error
 
 
 def _get(peer_id: int) -> Peer:

@@ -100,7 +100,8 @@ def _waiting() -> QuerySet[Message]:
 def _hopeless(message: Message) -> int | None:
     """The wait of a message that can no longer be met, counted under the message's lock."""
     lock(message)
-    possible = Q(acknowledged_at__isnull=False) | (Q(recipient__retired_at=None) & ~Q(status=Delivery.Status.DEAD))
+    retired = Exists(Peer.objects.filter(pk=OuterRef("recipient"), retired_at__isnull=False))  # looked up one by one
+    possible = Q(acknowledged_at__isnull=False) | (~retired & ~Q(status=Delivery.Status.DEAD))
     return None if message.deliveries.filter(possible).count() >= message.quorum else message.wait_id
 
 

@@ -12,7 +12,7 @@ from django.urls import URLResolver, get_resolver
 from agents.services import conversations, permissions
 from inbox.services.keys import create_key
 from inbox.services.mailboxes import open_mailbox
-from mesh.services import peers, sending
+from mesh.services import joining, sending
 from tests.api.kit import Caller, by_key, by_session, person, revoke_all_keys
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
@@ -151,7 +151,13 @@ MATRIX: dict[str, list[Row]] = {
         )
     ],
     # As the peer of one's key: another right than any of a user's.
-    "GET mesh/peers": [Row("/mesh/peers", "mesh", 403, None, {200: "peer neighbour"})],
+    "GET mesh/peers": [Row("/mesh/peers", "mesh", 403, None, {200: "peer neighbour root scoped"})],
+    "POST mesh/peers/<id:peer_id>/retire": [
+        Row("/mesh/peers/{side}/retire", "mesh", 403, None, {200: "root scoped", 404: "neighbour"})
+    ],
+    "POST mesh/peers/<id:peer_id>/bring-back": [
+        Row("/mesh/peers/{side}/bring-back", "mesh", 403, None, {200: "root scoped", 404: "neighbour"})
+    ],
     "GET mesh/messages": [Row("/mesh/messages", "mesh", 403, None, {200: "peer neighbour"})],
     "POST mesh/messages": [
         Row(
@@ -217,11 +223,12 @@ def subjects(world) -> dict[str, int | str]:
     conversations.say(stopped.pk, "Hello?")
     conversations.cancel(stopped.pk)
     permission = permissions.grant(agent="helper", tool="look_up", mailbox_id=world.mailbox.pk, scope="any")
-    side = peers.join(open_mailbox("helper/ada/side", agent="helper", owner=world.ada))
-    mine, _ = peers.join(world.mailbox), peers.join(world.other)
+    side = joining.join(open_mailbox("helper/ada/side", agent="helper", owner=world.ada))
+    mine, _ = joining.join(world.mailbox), joining.join(world.other)
     letter = sending.send(sending.From(side), [str(mine)], "Hello, neighbour.")
     return {
         "letter": letter.message.pk,
+        "side": side.pk,
         "talk": talk.pk,
         "stopped": stopped.pk,
         "permission": permission.pk,
