@@ -2,10 +2,11 @@
 
 import pytest
 from django.contrib.admin.models import LogEntry
+from django.db import OperationalError
 from django.test import Client
 from django.urls import reverse
 
-from mesh.models import Delivery, Peer
+from mesh.models import Delivery, Peer, StoppedChain
 from mesh.services import answering, delivering, leaving, sending
 from tests.factories import UserFactory
 from tests.mesh.kit import public_peer, sender
@@ -105,3 +106,65 @@ def test_a_stranger_sees_nothing(peers):
     for name in ("peer", "message", "delivery", "stoppedchain"):
         assert client.get(reverse(f"admin:mesh_{name}_changelist")).status_code == 403
     assert client.get(reverse("admin:mesh_peer_change", args=[a.pk])).status_code == 403
+
+
+def test_what_needs_attention_stands_on_the_first_page_until_staff_took_note(operator, viewer, peers):
+    a, _ = peers("a", "b")
+    sending.send(sender(a), "b", "Hello?")
+    Delivery.objects.update(status="dead", reason="lost on the way", delivered_at=None, item=None)
+    chain = StoppedChain.objects.create(root="01990000-0000-7000-8000-000000000001", sender=a, content="And so on.")
+    index = reverse("admin:index")
+    for client in (operator, viewer):
+        page = client.get(index).content.decode()
+        assert "Dead deliveries: 1" in page
+        assert "Stopped chains: 1" in page
+    see = reverse("admin:mesh_stoppedchain_see", args=[chain.pk])
+    assert viewer.post(see).status_code == 403
+    assert operator.get(see).status_code == 200
+    assert "Stopped chains: 1" in operator.get(index).content.decode()
+    for _ in range(2):
+        assert operator.post(see).status_code == 302
+    operator.post(reverse("admin:mesh_delivery_close", args=[Delivery.objects.get().pk]))
+    page = operator.get(index).content.decode()
+    assert "Dead deliveries" not in page
+    assert "Stopped chains:" not in page
+    chain.refresh_from_db()
+    assert chain.seen_by is not None
+    assert sorted(LogEntry.objects.values_list("change_message", flat=True)) == ["Closed.", "Seen."]
+
+
+def test_lists_are_filtered(operator, peers):
+    a, b = peers("a", "b")
+    public_peer("roaster", capabilities=["work"])
+    leaving.retire(UserFactory(may=["mesh.manage_mesh"]), b.pk)
+    sending.broadcast(sender(a), "All.")
+    sending.send(sender(a), "roaster", "Well?", blocking=True)
+    count = lambda path: operator.get(f"/admin/mesh/{path}").context["cl"].result_count  # noqa: E731
+    assert [count(f"peer/?retired={choice}") for choice in ("yes", "no")] == [1, 2]
+    assert count("peer/?capability=work") == 3
+    assert count("message/?kind__exact=broadcast") == 1
+    assert count("message/?blocking__exact=1") == 1
+    assert count("delivery/?attention=yes") == 0
+    assert count("delivery/?status__exact=delivered") == 2
+    assert count("stoppedchain/?seen=no") == 0
+
+
+def test_a_topic_that_cannot_be_one_is_said_and_not_a_fault(operator, peers):
+    (a,) = peers("a")
+    for topic in ("", "%00", "x" * 200):
+        url = reverse("admin:mesh_peer_unsubscribe", args=[a.pk]) + f"?topic={topic}"
+        assert operator.get(url).status_code == 200
+        assert operator.post(url).status_code == 302
+    assert operator.post(reverse("admin:mesh_peer_subscribe", args=[a.pk]), {"topic": "a\x00b"}).status_code == 422
+
+
+def test_a_mesh_that_is_busy_is_said(operator, peers, monkeypatch):
+    (a,) = peers("a")
+
+    def waits():
+        raise OperationalError("canceling statement due to lock timeout")
+
+    monkeypatch.setattr(leaving.locks, "alone", waits)
+    page = operator.post(reverse("admin:mesh_peer_retire", args=[a.pk]), follow=True).content.decode()
+    assert "Try again." in page
+    assert Peer.objects.get(pk=a.pk).retired_at is None

@@ -3,8 +3,9 @@
 import pytest
 
 from mesh.models import Delivery, Message, StoppedChain
-from mesh.services import sending
+from mesh.services import leaving, sending
 from tests.api.kit import by_key, by_session, person
+from tests.factories import UserFactory
 from tests.mesh.kit import letters, public_peer, sender, wait_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -96,3 +97,60 @@ def test_peers_are_listed_and_filtered(erp, worker):
     assert names("?capability=plan") == ["planner"]
     assert names("?capability=roast") == []
     assert names("?name=LANN") == ["planner"]
+
+
+def test_staff_look_after_the_peers(worker):
+    """Listed, filtered, retired and brought back; by whoever may, and nobody else."""
+    mine = public_peer("worker/ada", owner=person("owner"), public=False)
+    public_peer("planner")
+    boss = by_session(person("boss", "mesh.view_peer", "mesh.manage_mesh"))
+    viewer = by_key(person("viewer", "mesh.view_peer"), "mesh")
+    names = lambda caller, query="": {peer["name"] for peer in caller.get(f"/mesh/peers{query}").json()["items"]}  # noqa: E731
+    assert names(boss) == names(viewer) == {"worker/ada", "planner"}
+    assert viewer.post(f"/mesh/peers/{mine.pk}/retire").status_code == 403
+    assert boss.post(f"/mesh/peers/{mine.pk}/retire").json()["retired_at"]
+    assert (names(boss, "?retired=true"), names(boss, "?retired=false")) == ({"worker/ada"}, {"planner"})
+    assert boss.post(f"/mesh/peers/{mine.pk}/bring-back").json()["retired_at"] is None
+    problem(boss.post("/mesh/peers/777/retire"), 404, "unknown-peer")
+    problem(by_session(person("eve")).post(f"/mesh/peers/{mine.pk}/retire"), 403, "not-a-peer")
+
+
+def test_a_key_that_speaks_for_a_peer_sees_as_that_peer_whatever_its_user_may(worker):
+    peer = public_peer("erp", agent="")
+    hidden = public_peer("hidden", public=False)
+    robot = by_key(person("robot", "mesh.view_peer", "mesh.manage_mesh"), "mesh", peer=peer.mailbox)
+    assert robot.get("/mesh/peers").json()["items"] == []
+    problem(robot.post(f"/mesh/peers/{hidden.pk}/retire"), 404, "unknown-peer")
+
+
+def test_a_retired_peers_key_opens_nothing(erp, peers):
+    """Promise 17: the key is bound to the peer, and the peer is gone."""
+    a, *_ = peers("a")
+    message = sending.send(sender(a), "erp", "Well?").message
+    leaving.retire(UserFactory(may=["mesh.manage_mesh"]), message.deliveries.get().recipient_id)
+    for call in (
+        lambda: erp.get("/mesh/peers"),
+        lambda: erp.get("/mesh/messages"),
+        lambda: erp.get(f"/mesh/messages/{message.pk}"),
+        lambda: erp.post(f"/mesh/messages/{message.pk}/ack", {}),
+        lambda: erp.post("/mesh/messages", {"to": "a", "content": "Hi."}),
+    ):
+        problem(call(), 403, "not-a-peer")
+
+
+def test_what_belongs_to_a_broadcast_alone_is_not_dropped_in_silence(erp, peers):
+    peers("a", "b")
+    for more in ({"topic": "stock"}, {"capability": "work"}, {"quorum": 2, "blocking": True}):
+        problem(erp.post("/mesh/messages", {"to": ["a", "b"], "content": "Hi.", **more}), 422, "not-a-broadcast")
+    assert not Message.objects.exists()
+    sent = erp.post("/mesh/messages", {"content": "All.", "blocking": True, "quorum": 2, "capability": "work"})
+    assert len(sent.json()["deliveries"]) == 2
+
+
+def test_an_acknowledgement_by_a_peer_outside_is_its_reading(erp, peers):
+    a, *_ = peers("a")
+    message = sending.send(sender(a), "erp", "An order.").message
+    assert erp.get("/mesh/messages").json()["items"][0]["deliveries"][0]["read_at"] is None
+    for _ in range(2):  # reading the list is not
+        (seen,) = erp.post(f"/mesh/messages/{message.pk}/ack", {"note": "Taken."}).json()["deliveries"]
+        assert (seen["note"], seen["read_at"] is not None, seen["read_in"]) == ("Taken.", True, None)

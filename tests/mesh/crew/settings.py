@@ -8,12 +8,12 @@ from glove_site.settings import INSTALLED_APPS
 INSTALLED_APPS = [*INSTALLED_APPS, "tests.mesh.crew"]
 
 
-def _scripted(role: str) -> dict[str, Any]:
+def _scripted(role: str) -> Any:
     return {
         "BACKEND": "agents.adapters.scripted.ScriptedModel",
         "OPTIONS": {"script": f"tests.mesh.crew.script.{role}"},
     }
 
 
-AGENT_MODELS: dict[str, Any] = {role: _scripted(role) for role in ("planner", "writer", "reviewer")}
+AGENT_MODELS = {role: _scripted(role) for role in ("planner", "writer", "reviewer")}
 AGENT_MODELS["default"] = AGENT_MODELS["planner"]
