@@ -1,9 +1,10 @@
 """Case 6: staff are told of turns that failed and of calls in doubt, on the first page that they see and in lists of their own."""
 
+from typing import Any
+
 import pytest
 
 from agents import attention
-from agents.models import Turn
 from agents.services import conversations, doubts
 from tests.admin import world
 from tests.factories import ConversationFactory, ToolCallFactory, TurnFactory
@@ -12,7 +13,7 @@ pytestmark = pytest.mark.django_db
 INDEX, TURNS = "/admin/", "/admin/agents/turn/"
 
 
-def failed(shop, **columns) -> Turn:
+def failed(shop, **columns) -> Any:
     return TurnFactory(conversation__mailbox=shop.box, failed=True, **columns)
 
 
