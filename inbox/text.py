@@ -23,7 +23,9 @@ def check(text: object, *, what: str = "text", limit: int = MAX_BYTES) -> str:
     if not isinstance(text, str):
         raise UnstorableText(f"{what} must be a string.")
     if found := _UNSTORABLE.search(text):
-        raise UnstorableText(f"{what} holds U+{ord(found[0]):04X} at position {found.start()}, which cannot be stored. Remove it.")
+        raise UnstorableText(
+            f"{what} holds U+{ord(found[0]):04X} at position {found.start()}, which cannot be stored. Remove it."
+        )
     if len(text.encode()) > limit:
         raise TextTooLong(f"{what} is longer than {limit} bytes. Shorten it.")
     if is_blank(text):

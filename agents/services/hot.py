@@ -114,7 +114,9 @@ def receive(claim: Claim, lease_s: float, mailbox: int) -> Received:
         place, is_queued, has_mail, is_reminded = fence(
             claim.turn, claim.token, f"{RENEW}, heard = {HEARD}", [lease_s], returning=FOUND, asked=[*mine, *mine]
         )
-        queued = statements.rows(f"{QUEUED} ORDER BY id LIMIT {MAX_MESSAGES + 1}", [claim.conversation]) if is_queued else []
+        queued = (
+            statements.rows(f"{QUEUED} ORDER BY id LIMIT {MAX_MESSAGES + 1}", [claim.conversation]) if is_queued else []
+        )
         letters, more_mail = reading.take(mailbox, claim.conversation, claim.turn) if has_mail else ([], False)
         messages = [pk for (pk,) in queued[:MAX_MESSAGES]]
         if messages:
