@@ -22,6 +22,11 @@ def may_write(user: Any, conversation: Conversation) -> bool:
     return user.is_active and (conversation.owner_id == user.pk or user.has_perm("agents.change_conversation"))
 
 
+def may_see_usage(user: Any) -> bool:
+    """Whether this user may see the sums over all conversations of an agent."""
+    return user.is_active and user.has_perms(["agents.view_conversation", "agents.view_modelcall"])
+
+
 def visible_permissions(user: Any) -> QuerySet[Permission]:
     """Standing decisions about one's own mailboxes; all of them with the right to decide or to view them."""
     if not user.is_active:

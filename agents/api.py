@@ -1,13 +1,14 @@
 """Agents over HTTP: parse, call, return. Who may see and write is decided in `agents.access`, what happens in the services."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from ninja import Router, Status
+from ninja import Query, Router, Status
 
 from agents import access, registry
 from agents.api_schemas import (
     AgentOut,
     ConversationOut,
+    Days,
     MessageOut,
     OpenConversation,
     PermissionOut,
@@ -15,10 +16,11 @@ from agents.api_schemas import (
     Say,
     TaskOut,
     TurnOut,
+    UsageDay,
 )
 from agents.errors import ConversationNotFound, PermissionNotFound
-from agents.models import Conversation, Permission, Turn
-from agents.services import conversations, permissions
+from agents.models import Conversation, ModelCall, Permission, Turn
+from agents.services import conversations, ledger, permissions
 from agents.transcript import messages_after, reached
 from inbox.errors import NotAllowed
 from inbox.http.auth import Call
@@ -32,6 +34,18 @@ router = Router(tags=["agents"])
 def list_agents(request: Call) -> dict[str, Any]:
     request.auth.require("read")
     return {"items": [registry.agents[name] for name in sorted(registry.agents)], "next": None}
+
+
+@router.get("/agents/{name}/usage", response=Page[UsageDay], summary="An agent's tokens and cost by day, newest first")
+def agent_usage(request: Call, name: str, wish: Annotated[Days, Query(...)]) -> dict[str, Any]:
+    """For whoever may see every conversation and the calls of models."""
+    request.auth.require("read")
+    registry.get_agent(name)
+    if not access.may_see_usage(request.auth.user):
+        raise NotAllowed(
+            "You need the permissions agents.view_conversation and agents.view_modelcall to see what agents use."
+        )
+    return {"items": ledger.days_of(ModelCall.objects.filter(agent=name))[: wish.days], "next": None}
 
 
 # --- Conversations
@@ -95,6 +109,16 @@ def list_messages(request: Call, conversation_id: PathId, paging: Paging) -> dic
 @router.get("/conversations/{id:conversation_id}/turns", response=Page[TurnOut], summary="Turns, newest first")
 def list_turns(request: Call, conversation_id: PathId, paging: Paging) -> dict[str, Any]:
     return newest_first(_seen(request, conversation_id).turns.all(), paging, "turns")
+
+
+@router.get(
+    "/conversations/{id:conversation_id}/usage",
+    response=Page[UsageDay],
+    summary="The conversation's tokens and cost by day, newest first",
+)
+def conversation_usage(request: Call, conversation_id: PathId, wish: Annotated[Days, Query(...)]) -> dict[str, Any]:
+    calls = ModelCall.objects.filter(conversation=_seen(request, conversation_id))
+    return {"items": ledger.days_of(calls)[: wish.days], "next": None}
 
 
 @router.get("/conversations/{id:conversation_id}/tasks", response=Page[TaskOut], summary="The agent's task list")

@@ -1,13 +1,17 @@
 """What the agents' routes take and give."""
 
+import datetime
 import json
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any, Literal
 
 from ninja import Field, Schema
 
 from agents.models import Conversation, Message, Permission, ToolCall, Turn
 from inbox.http.fields import Body, Id, Time
+
+MAX_DAYS = 366
 
 
 class OpenConversation(Body):
@@ -29,6 +33,29 @@ class Usage(Schema):
 
     input_tokens: int
     output_tokens: int
+
+
+class UsageDay(Schema):
+    """What the calls of models took on one day, in UTC. The kinds of tokens that went in do not overlap."""
+
+    day: datetime.date
+    calls: int
+    failed: int = Field(description="Calls that gave no reply.")
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    cost: str = Field(description="In the currency of AGENT_PRICES, with six decimals.", pattern=r"^[0-9]+\.[0-9]{6}$")
+
+    @staticmethod
+    def resolve_cost(day: dict[str, Any]) -> str:
+        return f"{Decimal(day['cost_micros']) / 1_000_000:.6f}"
+
+
+class Days(Schema):
+    """How far back."""
+
+    days: int = Field(30, ge=1, le=MAX_DAYS, description="So many days at most, of those that have calls.")
 
 
 class AgentOut(Schema):

@@ -1,11 +1,10 @@
 """One row per model call: what it took, what it cost, how it ended; and their sums."""
 
-import datetime
 from decimal import Decimal
 from typing import Any
 
 from django.conf import settings
-from django.db.models import QuerySet, Sum
+from django.db.models import Count, Q, QuerySet, Sum
 
 from agents.adapters.base import ModelError, Reply, Usage
 from agents.models import ModelCall
@@ -85,7 +84,8 @@ def totals(calls: QuerySet[ModelCall]) -> dict[str, int]:
     return {name: found[name] or 0 for name in SUMS}
 
 
-def by_day(agent: str, since: datetime.date) -> list[dict[str, Any]]:
-    """The agent's sums for each day from `since` on, newest first."""
-    days = ModelCall.objects.filter(agent=agent, day__gte=since).values("day").order_by("-day")
-    return list(days.annotate(**{name: Sum(name) for name in SUMS}))
+def days_of(calls: QuerySet[ModelCall]) -> QuerySet[ModelCall, dict[str, Any]]:
+    """The sums of each day in UTC that had calls, newest first: how many there were, how many gave no reply, and SUMS."""
+    days = calls.values("day").order_by("-day")
+    failed = Count("pk", filter=~Q(error=""))
+    return days.annotate(calls=Count("pk"), failed=failed, **{name: Sum(name) for name in SUMS})

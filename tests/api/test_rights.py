@@ -49,6 +49,10 @@ WRITES_TALK = f"{OWNER} writer root scoped"
 
 MATRIX: dict[str, list[Row]] = {
     "GET agents": [Row("/agents", "read", 200)],
+    "GET agents/<name>/usage": [
+        Row("/agents/helper/usage", "read", 403, None, {200: "root scoped"}),
+        Row("/agents/nobody/usage", "read", 404),
+    ],
     "GET conversations": [Row("/conversations", "read", 200)],
     "POST conversations": [
         Row("/conversations", "converse", 201, {"agent": "helper"}),
@@ -81,6 +85,9 @@ MATRIX: dict[str, list[Row]] = {
     ],
     "GET conversations/<id:conversation_id>/turns": [
         Row("/conversations/{talk}/turns", "read", 404, None, {200: SEES_TALK})
+    ],
+    "GET conversations/<id:conversation_id>/usage": [
+        Row("/conversations/{talk}/usage", "read", 404, None, {200: SEES_TALK})
     ],
     "GET conversations/<id:conversation_id>/tasks": [
         Row("/conversations/{talk}/tasks", "read", 404, None, {200: SEES_TALK})
