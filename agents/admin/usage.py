@@ -1,6 +1,5 @@
 """What model calls take: one by one, summed by agent and day, and what staff allow beyond the budget."""
 
-import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -11,7 +10,6 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
-from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from agents import access, registry
@@ -117,8 +115,10 @@ class ModelCallAdmin(ReadOnlyAdmin):
         """Each agent's sums of the last days."""
         if not self.has_view_permission(request) or not request.user.has_perm("agents.view_conversation"):
             raise PermissionDenied
-        since = (timezone.now() - datetime.timedelta(days=DAYS)).date()
-        agents = [(name, _rows(ledger.by_day(name, since))) for name in sorted(registry.agents)]
+        agents = [
+            (name, _rows(ledger.days_of(ModelCall.objects.filter(agent=name))[:DAYS]))
+            for name in sorted(registry.agents)
+        ]
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
@@ -196,5 +196,5 @@ class BudgetRaiseAdmin(ReadOnlyAdmin):
         return TemplateResponse(request, "admin/agents/raise.html", context, status=422 if form.errors else 200)
 
 
-def _rows(days: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _rows(days: Any) -> list[dict[str, Any]]:
     return [{**day, "cost": money(day["cost_micros"])} for day in days]
