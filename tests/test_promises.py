@@ -36,6 +36,7 @@ PROMISES = {
         "agents/test_journal.py::test_a_worker_dies",
         "agents/test_turns.py::test_a_doorbell_rung_many_times_runs_the_turn_once",
         "agents/test_waking.py::test_nothing_that_arrives_while_turns_end_is_lost",
+        "storm/test_crash_points.py::test_nothing_is_lost_doubled_illegal_stuck_or_orphaned_at_any_point",
     ),
     4: (
         "What was answered 2xx survives kill -9 of any process and an immediate restart of Postgres.",
@@ -85,12 +86,15 @@ PROMISES = {
         "agents/test_tools.py::test_a_started_call_is_unknown_after_a_crash_and_one_not_started_runs",
         "agents/test_tools.py::test_an_atomic_tool_and_its_journal_row_are_one_transaction",
         "agents/test_tools.py::test_a_call_that_a_lost_database_left_running_is_not_run_twice",
+        "storm/test_crash_points.py::test_nothing_is_lost_doubled_illegal_stuck_or_orphaned_at_any_point",
     ),
     12: (
         "A cut or invalid tool input never runs.",
         "agents/test_tools.py::test_an_invalid_call_is_answered_and_not_run",
         "agents/test_tools.py::test_a_call_that_was_cut_off_is_not_run_and_tried_once_with_more_room",
         "agents/test_tools.py::test_a_stream_that_broke_is_no_call",
+        "agents/test_model_faults.py::test_a_passing_fault_leaves_nothing_and_is_tried_again",
+        "agents/test_model_faults.py::test_a_call_whose_input_is_no_json_object_is_not_run",
     ),
     13: (
         "A permission is bound to mailbox, agent, tool and canonical arguments, with a scope and an expiry.",
@@ -102,6 +106,8 @@ PROMISES = {
     14: (
         "Refusal, empty, unknown stop: visible state, no retry loop, conversation usable.",
         "agents/test_turns.py::test_what_would_fail_again_fails_at_once",
+        "agents/test_model_faults.py::test_a_permanent_fault_fails_the_turn_by_name_without_a_retry",
+        "agents/test_model_faults.py::test_a_prompt_that_is_always_too_long_fails_by_name",
         "agents/test_compaction.py::test_what_grew_too_long_in_one_step_can_be_summarised_all_the_same",
     ),
     15: (
@@ -115,6 +121,7 @@ PROMISES = {
         "agents/test_turns.py::test_what_a_sweep_rings",
         "site/test_sweep.py::test_a_lost_workers_turn_is_rung_by_the_first_pass_after_its_lease",
         "site/test_sweep.py::test_a_turn_that_was_rung_and_did_not_start_is_rung_again_after_a_while",
+        "storm/test_crash_points.py::test_nothing_is_lost_doubled_illegal_stuck_or_orphaned_at_any_point",
     ),
     # --- Mesh
     17: (
