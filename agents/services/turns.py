@@ -101,6 +101,7 @@ def _run(run: TurnRun) -> str:
         return "done"
     except HandBack:
         leaving.hand_back(run)
+        bell.ring(run.claim.turn)  # for another worker; this one takes no more
         return "handed_back"
     except PutOff as fault:
         wait = leaving.put_off(run, fault)
