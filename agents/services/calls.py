@@ -16,6 +16,7 @@ from agents.models import Conversation, ToolCall
 from agents.services import doubts, hot, ledger, permissions
 from agents.stores.database import DatabaseStore
 from agents.toolbox import tools_for
+from inbox import pool
 from inbox.clock import clock
 from inbox.models import Mailbox
 
@@ -74,6 +75,7 @@ class ClaimedTurn:
             except INFRASTRUCTURE:
                 if pause is None:
                     raise
+                pool.discard_dead()
                 connection.close()
                 time.sleep(pause)
 
