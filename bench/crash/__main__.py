@@ -8,7 +8,6 @@ immediately, Redis is emptied and stopped, all in mid-load; then all workers get
 import argparse
 import os
 import random
-import shutil
 import subprocess
 import tempfile
 import time
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.crash.points import POINTS
+from bench.crash.reaper import Reaper
 
 TIMES = {"LEASE": 2.0, "SWEEP_EVERY": 1.0, "RING_AGAIN": 3.0}
 HEAD = """\
@@ -39,22 +39,21 @@ def main() -> int:
     seed = given.seed if given.seed is not None else random.SystemRandom().randrange(1, 10**6)
     folder = Path(tempfile.mkdtemp(prefix="glove-crash-"))
     print(f"seed {seed}, commit {_commit()}, {folder}", flush=True)
-    good = False
+    good, reaper = False, Reaper(folder)
     try:
-        good = _run(folder, seed, given)
+        good = _run(folder, seed, given, reaper)
     finally:
-        if good and not given.keep:
-            shutil.rmtree(folder, ignore_errors=True)
+        reaper.done(keep=given.keep or not good)
     return 0 if good else 1
 
 
-def _run(folder: Path, seed: int, given: argparse.Namespace) -> bool:
+def _run(folder: Path, seed: int, given: argparse.Namespace, reaper: Any) -> bool:
     from bench.crash import servers
     from bench.crash.processes import Site
 
-    redis = servers.Redis()
-    with servers.postgres(folder) as (url, postgres):
-        site = Site(folder, url, redis.url, servers.free_port(), TIMES)
+    redis = servers.Redis(reaper)
+    with servers.postgres(folder, reaper) as (url, postgres):
+        site = Site(folder, url, redis.url, servers.free_port(), TIMES, reaper)
         try:
             redis.start()
             os.environ.update({name: value for name, value in site.environment.items() if not name.startswith("CRASH")})

@@ -7,6 +7,8 @@ import sys
 import time
 from pathlib import Path
 
+from bench.crash.reaper import Reaper
+
 READY = {"worker": " ready.", "web": "Uvicorn running", "beat": "beat: Starting"}
 START_S = 90
 
@@ -14,13 +16,17 @@ START_S = 90
 class Process:
     """One process of the site. Its name is its own: a successor has another."""
 
-    def __init__(self, kind: str, name: str, command: list[str], environment: dict[str, str], folder: Path) -> None:
+    def __init__(
+        self, kind: str, name: str, command: list[str], environment: dict[str, str], folder: Path, reaper: Reaper
+    ) -> None:
         self.kind, self.name, self.folder = kind, name, folder
         self.log = folder / f"{name}.log"
         with self.log.open("wb") as out:
             self._process = subprocess.Popen(
                 command, env={**environment, "CRASH_NAME": name}, stdin=subprocess.DEVNULL, stdout=out, stderr=out
             )
+        self._reaper = reaper
+        reaper.started(self.pid)
         self._began, self._ready = time.monotonic(), False
 
     @property
@@ -66,6 +72,7 @@ class Process:
     def kill(self) -> None:
         self._process.kill()
         self._process.wait()
+        self._reaper.ended(self.pid)
 
     def pause(self, seconds: float) -> None:
         """Stop it for so long, and let it go on."""
@@ -82,9 +89,11 @@ class Process:
     def wait(self, within_s: float) -> int | None:
         """Its exit code; None where it still runs."""
         try:
-            return self._process.wait(within_s)
+            code = self._process.wait(within_s)
         except subprocess.TimeoutExpired:
             return None
+        self._reaper.ended(self.pid)
+        return code
 
     def _file(self, kind: str) -> Path:
         return self.folder / f"{self.name}.{kind}"
@@ -93,8 +102,10 @@ class Process:
 class Site:
     """How the processes are started."""
 
-    def __init__(self, folder: Path, database: str, redis: str, web_port: int, times: dict[str, float]) -> None:
-        self.folder = folder
+    def __init__(
+        self, folder: Path, database: str, redis: str, web_port: int, times: dict[str, float], reaper: Reaper
+    ) -> None:
+        self.folder, self.reaper = folder, reaper
         self.started: list[Process] = []
         self.web_port = web_port
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("GLOVE_", "ANTHROPIC_"))}
@@ -133,7 +144,7 @@ class Site:
             "beat": [*celery, "beat", "--pidfile=", "--max-interval", "1"],
             "web": [*uvicorn, "--no-access-log"],
         }[kind]
-        process = Process(kind, name, command, self.environment, self.folder)
+        process = Process(kind, name, command, self.environment, self.folder, self.reaper)
         self.started.append(process)
         return process
 

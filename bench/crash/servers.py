@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import scratch
+from bench.crash.reaper import Reaper
 
 ANSWERS_S = 30
 
@@ -28,7 +29,8 @@ def free_port() -> int:
 class Redis:
     """`redis-server` that keeps nothing on disk."""
 
-    def __init__(self) -> None:
+    def __init__(self, reaper: Reaper) -> None:
+        self.reaper = reaper
         self.port = free_port()
         self.url = f"redis://127.0.0.1:{self.port}/0"
         self._process: subprocess.Popen[bytes] | None = None
@@ -38,12 +40,14 @@ class Redis:
             raise NotFound("redis-server")
         options = ["--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
         self._process = subprocess.Popen([program, *options], stdout=subprocess.DEVNULL)
+        self.reaper.started(self._process.pid)
         _until(lambda: self._client().ping(), "Redis")
 
     def stop(self) -> None:
         if self._process:
             self._process.kill()
             self._process.wait()
+            self.reaper.ended(self._process.pid)
             self._process = None
 
     def flush(self) -> None:
@@ -88,8 +92,12 @@ class Postgres:
     def _control(self, *arguments: str) -> None:
         self._run("pg_ctl", "-D", str(self.folder), "-l", str(self.folder / "log"), *arguments)
 
+    def command(self, program: str, *arguments: str) -> list[str]:
+        """How one of the server's programs is run here."""
+        return [*self._as, str(self._programs / program), *arguments]
+
     def _run(self, program: str, *arguments: str) -> None:
-        command = [*self._as, str(self._programs / program), *arguments]
+        command = self.command(program, *arguments)
         done = subprocess.run(
             command, cwd="/", stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
         )
@@ -98,7 +106,7 @@ class Postgres:
 
 
 @contextlib.contextmanager
-def postgres(folder: Path) -> Iterator[tuple[str, Postgres | None]]:
+def postgres(folder: Path, reaper: Reaper) -> Iterator[tuple[str, Postgres | None]]:
     """The URL of an empty database, and its server where it is our own: without the server's programs, DATABASE_URL names one that
     is not ours to restart."""
     try:
@@ -107,6 +115,7 @@ def postgres(folder: Path) -> Iterator[tuple[str, Postgres | None]]:
         with scratch.database(f"glove_crash_{os.getpid()}") as url:
             yield url, None
         return
+    reaper.stops_with(server.command("pg_ctl", "-D", str(server.folder), "stop", "-m", "immediate"))
     server.start()
     try:
         with scratch.database("glove_crash", server.url) as url:
