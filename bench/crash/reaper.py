@@ -1,7 +1,7 @@
 """Ends what a crash test has started, when the crash test itself is gone: killed, or ended by an exception.
 
-`python -m bench.crash.reaper FOLDER` reads from its stdin: the id of a process that was started, `+12`, or has ended, `-12`; a command
-that stops a server, `!...`. The end of stdin is the end of whoever wrote to it.
+`python -m bench.crash.reaper FOLDER` reads from its stdin: the id of a process that was started, `+12`, or has ended, `-12`; a
+command that stops a server, `!...`. The end of stdin is the end of whoever wrote to it.
 """
 
 import contextlib
