@@ -6,6 +6,7 @@ from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.db import transaction
 
+from agents import access
 from agents.errors import CallNotFound, NotInDoubt
 from agents.models import ToolCall
 from inbox import text
@@ -25,6 +26,8 @@ def record(call_id: int, what: str, *, user: Any) -> ToolCall:
     """Staff say what really happened. Raises CallNotFound, NotAllowed, NotInDoubt (somebody was first), and text.check's errors."""
     if not user.has_perm("agents.record_outcome"):
         raise NotAllowed("You need the permission agents.record_outcome to record what happened.")
+    if not access.visible_conversations(user).filter(turns__calls=call_id).exists():
+        raise CallNotFound
     text.check(what, what="what happened")
     with transaction.atomic():
         call = _record(call_id, what, by=user.get_username(), via=Item.Via.ADMIN, user=user)
