@@ -5,18 +5,19 @@ import threading
 import time
 
 import pytest
+from django.db import connection, transaction
 
 from agents.models import ToolCall, Turn
-from agents.services import conversations, turns
+from agents.services import conversations, turns, waking
 from inbox.models import Item
 from inbox.services import items
 from mesh.errors import NotAPeer, UnknownPeer
 from mesh.models import Delivery, Message
 from mesh.services import answering, leaving, sending
 from tests.agents.kit import assert_sound
-from tests.agents.scripts import use
+from tests.agents.scripts import texts, use
 from tests.factories import UserFactory
-from tests.mesh.kit import letters, sender
+from tests.mesh.kit import letters, run_all, sender
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 ROUNDS = 200
@@ -26,7 +27,7 @@ ROUNDS = 200
 def unhurried(settings, monkeypatch):
     settings.MESH_LIMITS = {"messages_per_minute": 100_000}
     settings.INBOX_MAX_OPEN_ITEMS = 2 * ROUNDS  # all rounds are set up at once
-    monkeypatch.setattr("agents.services.waking.wake", lambda mailbox_id: 0)
+    monkeypatch.setattr("inbox.services.items.announce", lambda mailboxes: None)
 
 
 @pytest.fixture
@@ -218,3 +219,35 @@ def test_a_peer_in_a_hurry_is_stopped_at_its_limit_from_many_threads(peers, race
 
     race(6, act)
     assert len(letters(b)) == 10
+
+
+@pytest.mark.postgres
+def test_a_letter_that_commits_late_is_not_skipped(peers, script):
+    """Its row has a lower number than one that was read already: who reads goes by what is unread, not by a number."""
+    a, b, c = peers("a", "b", "c")
+    written, release = threading.Event(), threading.Event()
+
+    def late():
+        with transaction.atomic():
+            sending.send(sender(a), "c", "I was first.")
+            written.set()
+            release.wait(30)
+        connection.close()
+
+    writer = threading.Thread(target=late)
+    writer.start()
+    assert written.wait(30)
+    sending.send(sender(b), "c", "I was second.")
+    model = script("Read.")
+    waking.wake_unrung()
+    assert run_all() == 1
+    assert "I was second." in texts(model.prompts[-1])
+    release.set()
+    writer.join(30)
+    first, second = letters(c)
+    assert first.response == "I was first."
+    assert (first.status, second.status) == ("resolved", "consumed")
+    assert waking.wake_unrung()
+    assert run_all() == 1
+    assert "I was first." in texts(model.prompts[-1])
+    assert {letter.status for letter in letters(c)} == {"consumed"}

@@ -63,13 +63,16 @@ def test_unknown_recipients_are_an_error_at_once(peers, name):
 
 
 def test_a_retired_peer_is_gone_for_others_and_cannot_send(peers):
+    """Case 30: an error at once, and no wait."""
     a, b = peers("a", "b")
     operator = UserFactory(may=["mesh.manage_mesh"])
     leaving.retire(operator, b.pk)
-    with pytest.raises(UnknownPeer):
-        sending.send(sender(a), "b", "Hello.")
-    with pytest.raises(NotAPeer):
-        sending.send(sender(b), "a", "Hello.")
+    for blocking in (False, True):
+        with pytest.raises(UnknownPeer):
+            sending.send(sender(a), "b", "Hello.", blocking=blocking)
+        with pytest.raises(NotAPeer):
+            sending.send(sender(b), "a", "Hello.", blocking=blocking)
+    assert not Item.objects.exists()
     leaving.bring_back(operator, b.pk)
     sending.send(sender(a), "b", "Hello.")
     assert len(letters(b)) == 1
