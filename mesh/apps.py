@@ -13,7 +13,7 @@ class MeshConfig(AppConfig):
         from agents import registry
         from inbox import sweep
         from inbox.models import Mailbox
-        from mesh import receivers, tools
+        from mesh import checks, receivers, tools  # noqa: F401 (the checks register themselves)
         from mesh.services import delivering
 
         registry.toolsets.append(tools.toolset)

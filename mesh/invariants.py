@@ -54,6 +54,15 @@ CHECKS = [
         ),
     ),
     Check(
+        "mesh_reply",
+        "Who replies was an addressee, and the reply goes to who asked.",
+        query(
+            "SELECT m.id AS message, m.in_reply_to_id AS parent FROM mesh_message m JOIN mesh_message p ON p.id = m.in_reply_to_id"
+            " JOIN mesh_delivery d ON d.message_id = m.id WHERE d.recipient_id <> p.sender_id OR NOT EXISTS"
+            " (SELECT 1 FROM mesh_delivery a WHERE a.message_id = p.id AND a.recipient_id = m.sender_id AND a.status = 'delivered')"
+        ),
+    ),
+    Check(
         "mesh_wait",
         "A blocking message has a wait in its sender's mailbox, made with it.",
         query(

@@ -16,7 +16,8 @@ def alone(monkeypatch):
     monkeypatch.setattr(declare, "declared", {})
     monkeypatch.setattr("mesh.services.peers.declared", declare.declared)
     monkeypatch.setattr("mesh.services.joining.declared", declare.declared)
-    monkeypatch.setattr("mesh.tools.declared", declare.declared)
+    for module in ("tools", "checks", "admin.filters"):
+        monkeypatch.setattr(f"mesh.{module}.declared", declare.declared)
     with registry.isolated():
         yield
 

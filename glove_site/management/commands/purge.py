@@ -9,23 +9,25 @@ from django.core.management.base import BaseCommand, CommandParser
 
 from agents.services import purging as conversations
 from inbox.services import purging as inbox
+from mesh.services import purging as mesh
 
 UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 
 
 class Command(BaseCommand):
     help = (
-        "Delete what is older: consumed items, closed conversations, runs of resolvers; idempotency keys, webhook ids and early"
-        " answers after a day at the earliest. What is open, pending or unread stays."
+        "Delete what is older: consumed items, closed conversations, messages of the mesh, runs of resolvers; idempotency keys,"
+        " webhook ids and early answers after a day at the earliest. What is open, pending or unread stays."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--older-than", required=True, type=age, metavar="AGE", help="An age: 30d, 12h, 8w.")
 
     def handle(self, *, older_than: timedelta, **options: Any) -> None:
-        # Conversations first: a purge of items alone would leave their mail in the transcript without its row.
-        for name, deleted in {**conversations.purge(older_than), **inbox.purge(older_than)}.items():
-            self.stdout.write(f"{name}: {deleted}")
+        # Items last: without them their mail would stand in a transcript, or on a receipt, without its row.
+        for purge in (conversations.purge, mesh.purge, inbox.purge):
+            for name, deleted in purge(older_than).items():
+                self.stdout.write(f"{name}: {deleted}")
 
 
 def age(text: str) -> timedelta:
