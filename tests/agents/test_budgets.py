@@ -178,6 +178,12 @@ def test_the_scans_of_a_turn_use_indexes(conversation, script):
             " SELECT %s, n, 'user', 'message', 'Old.', '', '', now() FROM generate_series(1, 20000) n",
             [conversation.pk],
         )
+        # Others talk too: where one conversation is the whole table, reading all of it is the planner's to choose.
+        cursor.execute(
+            "INSERT INTO agents_message (conversation_id, place, sender, kind, text, blocks, nonce, created_at)"
+            " SELECT %s, n, 'user', 'message', 'Old.', '', '', now() FROM generate_series(1, 80000) n",
+            [ConversationFactory().pk],
+        )
         cursor.execute(
             "INSERT INTO agents_turn (conversation_id, status, reason, error, attempts, not_before, heard, model_calls,"
             " compactions, backoffs, input_tokens, output_tokens, created_at, finished_at) SELECT %s, 'done', '', '', 0, now(), 0,"

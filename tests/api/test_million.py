@@ -126,4 +126,5 @@ def check_filters(caller, cursor):
         for sql in (sql for sql in statements if 'FROM "inbox_item"' in sql):
             plan = plan_of(sql)
             assert not any("Seq Scan on inbox_item" in line for line in plan), (query, plan)
-            assert rows_read(plan) < ITEMS / 100, (query, plan)
+            # At worst all of Bea's five thousand, and each looked at twice: where the planner takes her mailboxes one by one.
+            assert rows_read(plan) <= ITEMS / 100, (query, plan)
