@@ -53,7 +53,8 @@ def send(
         recipients = [_asker(sender, parent, names)] if parent else _recipients(sender, look, names)
         place = chains.place_of(parent, who.conversation)
         chains.check_budget(place, sender, content)
-        message = _written(who, sender, Message.Kind.DIRECT, content, place, blocking, parent)
+        whom = recipients[0].address if len(recipients) == 1 else f"the first of {len(recipients)}"
+        message = _written(who, sender, Message.Kind.DIRECT, content, place, whom if blocking else "", parent)
         answered = parent is not None and answering.reply(parent, sender, message)
         mutual = waits.mutual(sender.pk, [peer.mailbox_id for peer in recipients]) if blocking else {}
         if answered and parent:
@@ -85,7 +86,8 @@ def broadcast(
         needed = _quorum(quorum, expected, blocking)
         place = chains.place_of(None, who.conversation)
         chains.check_budget(place, sender, content)
-        message = _written(who, sender, Message.Kind.BROADCAST, content, place, blocking)
+        whom = f"{'the first' if needed == 1 else 'all' if needed == expected else needed} of {expected}"
+        message = _written(who, sender, Message.Kind.BROADCAST, content, place, whom if blocking else "")
         message.quorum, message.topic, message.capability = needed, topic or "", capability or ""
         count = delivering.dispatch_all(message, reach)
         if not count:
@@ -139,17 +141,17 @@ def _written(
     kind: str,
     content: str,
     place: chains.Place,
-    blocking: bool,
+    waits_for: str,
     parent: Message | None = None,
 ) -> Message:
-    """The message, which is not in the database yet; the wait of a blocking one is."""
+    """The message, which is not in the database yet; the wait of a blocking one, for whom it says, is."""
     pk = message_id()
     wait = None
-    if blocking:
+    if waits_for:
         wait = items.post(
             sender.mailbox_id,
             tag=f"mesh:waiting:{pk}",
-            request=f"Waiting for an answer to your message {pk}: {first_line(content)}",
+            request=f"Waiting for {waits_for} to answer your message {pk}: {first_line(content)}",
             blocking=True,
             due_in_s=mesh_limits().wait_s,
             origin=who.conversation,
@@ -163,7 +165,7 @@ def _written(
         sender=sender,
         content=content,
         in_reply_to=parent,
-        blocking=blocking,
+        blocking=bool(waits_for),
         wait=wait,
         root=place.root or pk,
         hops=place.hops,
