@@ -9,8 +9,8 @@ class ShopError(InboxError):
     slug, status = "shop", 409
 
 
-class StockUnreadable(ShopError):
-    """The stock file cannot be read."""
+class SheetUnreadable(ShopError):
+    """A file of the shop's cannot be read."""
 
 
 class NoSuchCoffee(ShopError):

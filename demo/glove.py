@@ -1,18 +1,20 @@
-"""The shop's agent: what it can do, and where its answers come from.
+"""The shop's agents: what they can do, and where their answers come from.
 
 restock:<sku>     answered by `restocked`, which reads the stock file
 pay:<order>       answered by the webhook `payments`, or by a person with a link
 approval:refund   answered by staff
+mesh:waiting:...  answered by the roaster, another agent, whom the concierge asks by letter
 """
 
 from typing import Any
 
 from agents import Agent, ToolContext, tool
-from demo import orders, payments, stock
+from demo import orders, payments, roasts, stock
 from demo.errors import NoCustomer, ShopError
 from demo.words import bags_of, money, wanted
 from inbox import resolver, webhook
 from inbox.services.mailboxes import find_mailbox
+from mesh import peer
 
 
 def customer_of(ctx: ToolContext) -> Any:
@@ -87,13 +89,34 @@ def refund(ctx: ToolContext, order_id: int, cents: int, approval: int = 0) -> st
     return f"Refunded: {money(made.cents)} of order {made.order_id}."
 
 
+@tool(idempotent=True)
+def look_up_roasts(ctx: ToolContext, sku: str = "") -> str:
+    """Look up when coffee is roasted next, and how many bags. Without a sku, all of the plan."""
+    try:
+        lines = roasts.upcoming(sku)
+    except ShopError as error:
+        return str(error)
+    return "\n".join(lines) or ("This coffee is not on the plan." if sku else "The roasting plan has no coffee in it.")
+
+
 concierge = Agent(
     "concierge",
     description="Sells coffee, finds out what is not there yet, and gives money back.",
     instructions="concierge.md",
     tools=[look_up_stock, place_order, list_orders, check_payment, refund],
     capabilities=["orders", "stock", "refunds"],
+    mesh=True,
 )
+
+roaster = Agent(
+    "roaster",
+    description="Knows when each coffee is roasted next.",
+    instructions="roaster.md",
+    tools=[look_up_roasts],
+    capabilities=["roasting"],
+)
+# One for the whole shop, whom every customer's concierge may write to.
+peer("roaster", agent="roaster", public=True)
 
 
 # --- Where answers come from

@@ -7,21 +7,20 @@
 and never costs the others. The file is only read, so that nobody's edit is overwritten.
 """
 
-import csv
-import io
 import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from demo.errors import NoSuchCoffee, StockUnreadable
+from demo import sheets
+from demo.errors import NoSuchCoffee
 
+WHAT = "stock file"
 COLUMNS = ["sku", "name", "cents", "bags"]
-MAX_BYTES = 256 * 1024
 MAX_NUMBER = 1_000_000
 MAX_NAME = 100
-_SKU = re.compile(r"[a-z0-9-]{1,40}")
-_NUMBER = re.compile(r"[0-9]{1,7}")
+SKU = re.compile(r"[a-z0-9-]{1,40}")
+NUMBER = re.compile(r"[0-9]{1,7}")
 
 
 @dataclass(frozen=True)
@@ -57,65 +56,35 @@ def path() -> Path:
 
 
 def read() -> Stock:
-    """The file as it is now. Raises StockUnreadable where there is no file that could be used at all."""
-    return parse(_text_of(path()))
-
-
-def _text_of(file: Path) -> str:
-    try:
-        with file.open("rb") as source:
-            data = source.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise StockUnreadable(f"The stock file {file} cannot be read ({error.strerror}). Put it back.") from error
-    if len(data) > MAX_BYTES:
-        raise StockUnreadable(f"The stock file {file} is larger than {MAX_BYTES} bytes. That is not a stock file.")
-    try:
-        return data.decode("utf-8-sig")  # spreadsheets put a mark in front
-    except UnicodeDecodeError as error:
-        raise StockUnreadable(f"The stock file {file} is not UTF-8 text. Save it as UTF-8.") from error
+    """The file as it is now. Raises SheetUnreadable where there is no file that could be used at all."""
+    return parse(sheets.text_of(path(), WHAT))
 
 
 def parse(text: str) -> Stock:
-    """The coffees in the text of a stock file. Lines that are blank or begin with # are skipped."""
+    """The coffees in the text of a stock file."""
     stock = Stock()
-    header_seen = False
-    for number, line in enumerate(text.splitlines(), start=1):
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
-        cells = _cells(line)
-        if not header_seen:
-            if [cell.lower() for cell in cells] != COLUMNS:
-                raise StockUnreadable(f"Line {number} of the stock file must be the header: {','.join(COLUMNS)}")
-            header_seen = True
-        elif fault := _fault(cells, stock):
-            stock.faults.append(f"Line {number} of the stock file is left out: {fault}.")
-        else:
-            sku, name, cents, bags = cells
-            stock.coffees[sku.lower()] = Coffee(sku.lower(), name, int(cents), int(bags))
-    if not header_seen:
-        raise StockUnreadable(f"The stock file is empty. Its first line must be: {','.join(COLUMNS)}")
+
+    def take(cells: list[str]) -> str:
+        if fault := _fault(cells, stock):
+            return fault
+        sku, name, cents, bags = cells
+        stock.coffees[sku.lower()] = Coffee(sku.lower(), name, int(cents), int(bags))
+        return ""
+
+    stock.faults = list(sheets.rows(text, COLUMNS, WHAT, take))
     return stock
-
-
-def _cells(line: str) -> list[str]:
-    try:
-        return [cell.strip() for cell in next(csv.reader(io.StringIO(line)), [])]
-    except csv.Error:
-        return []
 
 
 def _fault(cells: list[str], stock: Stock) -> str:
     """What is wrong with a line, or nothing."""
-    if len(cells) != len(COLUMNS):
-        return f"it has {len(cells)} values, not {len(COLUMNS)}"
     sku, name, cents, bags = cells
-    if not _SKU.fullmatch(sku.lower()):
+    if not SKU.fullmatch(sku.lower()):
         return f"the sku {sku!r} is not made of the characters a-z 0-9 -"
     if sku.lower() in stock.coffees:
         return f"the sku {sku!r} stands in an earlier line"
     if not name or len(name) > MAX_NAME or not name.isprintable():
         return f"the name is not 1 to {MAX_NAME} visible characters"
     for column, cell in (("cents", cents), ("bags", bags)):
-        if not _NUMBER.fullmatch(cell) or int(cell) > MAX_NUMBER:
+        if not NUMBER.fullmatch(cell) or int(cell) > MAX_NUMBER:
             return f"{column} is {cell!r}, not a whole number from 0 to {MAX_NUMBER}"
     return ""

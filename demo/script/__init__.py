@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from agents.loop import SUMMARISE
-from demo.script import letters, plain, replies, summary
-from demo.script.hearing import POST, Call, Done, Event, Letter, Reminded, Replied, Said, Summed, events
+from demo.script import letters, plain, replies, roaster, summary
+from demo.script.hearing import POST, SEND, Call, Done, Event, Letter, Reminded, Replied, Said, Summed, events
 from demo.script.hearing import read as hear
 from demo.script.memory import Memory, Plan
 
@@ -48,7 +48,10 @@ def _to_answer(new: list[Event], memory: Memory) -> Iterator[Said | Letter]:
 
 def _still_waiting(new: list[Event], said: list[str]) -> list[str]:
     """A word about the blocking requests that the prompt reminds of, save those that this turn made or speaks of."""
-    posted = [event.call.input["request"] for event in new if isinstance(event, Done) and event.call.name == POST]
+    made = [event.call for event in new if isinstance(event, Done)]
+    posted = [
+        call.input.get("request" if call.name == POST else "content", "") for call in made if call.name in (POST, SEND)
+    ]
     reminded = [line for event in new if isinstance(event, Reminded) for line in event.requests]
     left = [line for line in reminded if not any(line in text for text in (*posted, *said))]
     return [f"(I have not forgotten: I still wait for an answer to “{'” and “'.join(left)}”.)"] if left else []
@@ -61,6 +64,8 @@ def _since_last_reply(happened: list[Event]) -> list[Event]:
 
 def _plan(event: Said | Letter, memory: Memory) -> Plan:
     shop = "look_up_stock" in memory.tools
+    if "look_up_roasts" in memory.tools:
+        return roaster.letter(event, memory) if isinstance(event, Letter) else roaster.schedule(event.text, memory)
     if isinstance(event, Letter):
         return letters.answer(event, memory) if shop else letters.other(event, memory)
     return replies.answer(event.text, memory) if shop else plain.answer(event.text, memory)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 POST = "glove_post_to_inbox"
+SEND = "glove_mesh_send_message"
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,7 @@ _LETTER = re.compile(
     re.DOTALL,
 )
 _REMINDER = re.compile(r"Reminder: you said that you would wait .*still open:((?:\n- item \S+, \S+: .*)+)")
+_WAIT = re.compile(r"Waiting for (?P<whom>.+?) to answer: (?P<question>.*)")
 _SUMMARY = re.compile(
     r"\[Summary of the conversation so far, made by the system\]\n(?P<words>.*?)"
     r"(?:\n\n\[Your open inbox requests\]\n(?P<requests>.*?))?(?:\n\n\[Your open tasks\]\n(?P<tasks>.*))?",
@@ -125,11 +127,24 @@ def read(text: str) -> Said | Letter | Reminded | Summed:
             tuple(re.findall(r"^- \[(\w+)\] (.*)$", summary["tasks"] or "", re.MULTILINE)),
         )
     if reminder := _REMINDER.fullmatch(text):
-        return Reminded(tuple(line.split(": ", 1)[1] for line in reminder[1].strip().splitlines()))
+        return Reminded(tuple(question_of(line.split(": ", 1)[1]) for line in reminder[1].strip().splitlines()))
     found = _LETTER.fullmatch(text.strip())
     if found is None:
         return Said(text)
     return Letter(found["item"], found["tag"], found["how"], found["request"], found["response"], text)
+
+
+def asked_of(request: str) -> tuple[str, str] | None:
+    """Whom an open letter waits for, and what it asked; None for any other request."""
+    found = _WAIT.match(request)
+    return (found["whom"], found["question"]) if found else None
+
+
+def question_of(request: str) -> str:
+    """The first line of a request, in words for a customer."""
+    first = request.splitlines()[0] if request else ""
+    asked = asked_of(first)
+    return asked[1] if asked else first
 
 
 def _blocks(message: dict[str, Any]) -> list[dict[str, Any]]:

@@ -1,6 +1,6 @@
 """What the script does when mail comes: it reads it, does what it was waiting to do, and tells the customer."""
 
-from demo.script.hearing import Call, Letter
+from demo.script.hearing import Call, Letter, asked_of, question_of
 from demo.script.memory import Memory, Plan
 from demo.script.shelf import find_on, read_shelf
 from demo.words import bags_of, cents_in, order_number_in, wanted
@@ -15,6 +15,8 @@ def answer(letter: Letter, memory: Memory) -> Plan:
         return payment(letter, memory)
     if letter.tag == "approval:refund":
         return approval(letter, memory)
+    if kind == "mesh":
+        return peer(letter, memory)
     return other(letter, memory)
 
 
@@ -66,11 +68,23 @@ def approval(letter: Letter, memory: Memory) -> Plan:
     return f"The staff answered: “{letter.response}”\nI take that for a no, so nothing was refunded."
 
 
+def peer(letter: Letter, memory: Memory) -> Plan:
+    """The answer of another agent, or a letter of one."""
+    yield from ()
+    if asked := asked_of(letter.request):
+        whom, question = asked
+        if letter.answered:
+            return f"The {whom} writes: {letter.response}"
+        return f"I asked the {whom}: “{question}”, and got no answer: {_why(letter)}"
+    writer = letter.tag.rpartition("from:")[2]
+    return f"A letter came from {writer}: {letter.response}"
+
+
 def other(letter: Letter, memory: Memory) -> Plan:
     """Mail about something that the script does not know: pass it on."""
     yield from ()
     if not letter.answered:
-        return f"I asked: “{letter.request.splitlines()[0]}”, and got no answer: {_why(letter)}"
+        return f"I asked: “{question_of(letter.request)}”, and got no answer: {_why(letter)}"
     how = letter.how.rpartition(" at ")[0]
     if letter.how.startswith("sent"):
         return f"A message came for you ({how}): {letter.response}"

@@ -5,7 +5,7 @@ from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from demo.script.hearing import POST, Call, Done, Event, Letter, Replied, Summed
+from demo.script.hearing import POST, SEND, Call, Done, Event, Letter, Replied, Summed
 
 Plan = Generator[Call, Done, str]  # yields calls, is sent their results, returns what to tell the customer
 MAX_TODOS = 20
@@ -44,6 +44,11 @@ class Memory:
                 number = re.search(r"\d+", result)
                 item = number[0] if number else f"?{len(self.open)}"
                 self.open[item] = Open(item, given["tag"], given["request"], bool(given.get("blocking")))
+            case Done(Call(name, {"blocking": True, "to": to, "content": content}), result, True) if name == SEND:
+                if sent := re.search(r"Sent as message (\S+)\. Item (\d+) waits", result):
+                    message, item = sent.groups()
+                    request = f"Waiting for {to} to answer: {content}"
+                    self.open[item] = Open(item, f"mesh:waiting:{message}", request, True)
             case Done(Call("glove_update_inbox", given), _, True):
                 self.open.pop(str(given.get("id")), None)
             case Done(Call("glove_update_tasks", given), _, True):

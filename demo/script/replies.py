@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Generator
 
-from demo.script.hearing import Call, Done
+from demo.script.hearing import SEND, Call, Done, question_of
 from demo.script.memory import Memory, Plan
 from demo.script.refunds import refund
 from demo.script.shelf import OnShelf, find_on, read_orders, read_shelf
@@ -14,6 +14,7 @@ ABILITIES = (
     "• what coffee do you have?\n"
     "• order 2 bags of Yirgacheffe\n"
     "• order 3 bags of Huila (it is out: I wait for it)\n"
+    "• when is the next roast of Huila? (I ask the roaster)\n"
     "• my orders · pay order 2 · refund order 1\n"
     "• what is 2+2?\n"
     "• what are you waiting for? · forget the Huila"
@@ -112,6 +113,21 @@ def name_or_unknown(text: str, memory: Memory) -> Plan:
     return _say(coffee) if coffee else "That is beyond me. " + ABILITIES
 
 
+def roast(text: str, memory: Memory) -> Plan:
+    """Only the roaster knows: ask it by letter, and go on."""
+    done = yield Call("look_up_stock", {})
+    coffee = find_on(read_shelf(done.result), text)
+    question = f"When is the next roast of {coffee.name}?" if coffee else "When is the next roast?"
+    if any(question_of(request.request) == question for request in memory.waiting_for("mesh:waiting:")):
+        return "I have asked the roaster that already, and will write to you here."
+    if SEND not in memory.tools:
+        return "Only the roaster knows that, and I cannot write to it."
+    sent = yield Call(SEND, {"to": "roaster", "content": question, "blocking": True})
+    if not sent.ok:
+        return f"Only the roaster knows that, and my letter did not go out. {sent.result}"
+    return "Only the roaster knows that. I have asked, and will write to you here. Can I do something else meanwhile?"
+
+
 # --- Orders
 def orders(text: str, memory: Memory) -> Plan:
     """What has been ordered."""
@@ -144,7 +160,7 @@ def waiting(text: str, memory: Memory) -> Plan:
     if not memory.open:
         return "I am not waiting for anything."
     lines = [
-        f"• {request.request.splitlines()[0]}{' (I said that I would wait for this)' if request.blocking else ''}"
+        f"• {question_of(request.request)}{' (I said that I would wait for this)' if request.blocking else ''}"
         for request in memory.open.values()
     ]
     return "I am waiting for:\n" + "\n".join(lines)
@@ -208,6 +224,7 @@ INTENTS: tuple[tuple[str, Callable[[str, Memory], Plan]], ...] = (
     (r"\bwaiting\b|\bany (news|word)\b|\bpending\b|\bstatus\b|\binbox\b", waiting),
     (r"\brefund|\bmoney back\b|\bgive .*\bback\b", refund),
     (r"\b(forget|never ?mind|cancel|withdraw|don'?t need|no longer)\b", forget),
+    (r"\broast", roast),
     (r"\b(pay|paid|payment|invoice)\b", pay),
     (r"\b(my|list|show|which|what)\b.*\borders?\b|\bdid i order\b", orders),
     (SUM, calculate),

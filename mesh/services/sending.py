@@ -151,7 +151,7 @@ def _written(
         wait = items.post(
             sender.mailbox_id,
             tag=f"mesh:waiting:{pk}",
-            request=f"Waiting for {waits_for} to answer your message {pk}: {first_line(content)}",
+            request=f"Waiting for {waits_for} to answer: {first_line(content)}\nIt is your message {pk}.",
             blocking=True,
             due_in_s=mesh_limits().wait_s,
             origin=who.conversation,

@@ -108,6 +108,11 @@ def test_the_story(shop, contexts):  # noqa: F811
     hears(ada, "I still wait for an answer to “Refund €36.00 for order 1”")
     picture(ada, "waiting")
 
+    # Another agent is asked by letter, and answers from a file of its own.
+    say(ada, "when is the next roast of Huila?")
+    hears(ada, "The roaster writes: Next roasts: Huila")
+    expect(ada.locator("#messages .mail summary").last).to_have_text("Mail received: Answer from roaster")
+
     # The power goes, and comes back. Nothing is lost, and the page finds the server again by itself.
     shop.stop(signal.SIGKILL)
     expect(ada.locator("#banner")).to_contain_text("Trying again in", timeout=NEWS_S)
@@ -145,7 +150,12 @@ def test_the_story(shop, contexts):  # noqa: F811
     hears(ada, "Order 2: 3 bags of Huila, is on its way to you")
     waits_for(ada)
     expect(ada.locator("#messages .mail summary")).to_have_text(
-        ["Mail received: Approval: refund", "Mail received: Back in stock: huila", "Mail received: Payment: order 2"]
+        [
+            "Mail received: Answer from roaster",
+            "Mail received: Approval: refund",
+            "Mail received: Back in stock: huila",
+            "Mail received: Payment: order 2",
+        ]
     )
     ada.locator("#messages .mail summary").last.click()
     expect(ada.locator("#messages .mail").last).to_contain_text("Order 2 was paid: €49.50.")
@@ -155,6 +165,24 @@ def test_the_story(shop, contexts):  # noqa: F811
     # Who comes back finds the conversation that was open last.
     ada.goto(f"{shop.url}/login")
     hears(ada, "is on its way to you")
+
+
+def test_a_letter_that_waits_for_its_answer_is_shown_in_words(shop, contexts):  # noqa: F811
+    """The roaster answers within a moment, so here the page is told that it has not yet."""
+    ada = sign_in(contexts(), shop, "ada")
+    say(ada, "hello")
+    hears(ada, "scripted concierge")
+    waiting = {
+        "id": "99",
+        "tag": "mesh:waiting:0199",
+        "request": "Waiting for roaster to answer: When is the next roast?\nIt is your message 0199.",
+        "blocking": True,
+        "created_at": "2026-12-01T09:00:00Z",
+        "due_at": "2026-12-02T09:00:00Z",
+    }
+    ada.route("**/api/v1/inbox/items?*", lambda route: route.fulfill(json={"items": [waiting], "next": None}))
+    waits_for(ada, "Answer from roaster")
+    expect(ada.locator("#waiting .words")).to_have_text("When is the next roast?")
 
 
 def test_what_goes_wrong_on_the_page_is_said(shop, contexts):  # noqa: F811

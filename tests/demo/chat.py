@@ -11,6 +11,7 @@ from demo.script import reply
 
 SHELF = {"yirgacheffe": ("Yirgacheffe", 1800, 24), "huila": ("Huila", 1650, 0), "decaf": ("Sierra Decaf", 1550, 1)}
 MAX_CALLS = 12
+MESSAGE = "01990000-0000-7000-8000-000000000001"
 
 
 @dataclass
@@ -45,11 +46,13 @@ class Chat:
     answers: dict[str, Callable[..., Any]] = field(default_factory=dict)
     names: tuple[str, ...] = ("look_up_stock", "place_order", "list_orders", "check_payment", "refund")
     reminder: str = ""
+    on_mesh: bool = True
     items: int = 0
 
     @property
     def tools(self) -> list[ToolSpec]:
         builtin = ("glove_post_to_inbox", "glove_update_inbox", "glove_update_tasks")
+        builtin += ("glove_mesh_send_message", "glove_mesh_acknowledge") if self.on_mesh else ()
         return [ToolSpec(name, name, {"type": "object"}) for name in self.names + builtin]
 
     def say(self, text: str) -> str:
@@ -103,6 +106,13 @@ class Chat:
             return (
                 f"Order 7 is placed: {given['bags']} bags of {title}, €{cents * given['bags'] / 100:.2f}, not paid yet."
             )
+        if name == "look_up_roasts":
+            return "huila: Thursday 3 December, 12 bags\nyirgacheffe: Monday 7 December, 20 bags"
+        if name == "glove_mesh_send_message":
+            self.items += 1
+            if given.get("blocking"):
+                return f"Sent as message {MESSAGE}. Item {self.items} waits for the answer, which will come to you as mail; go on."
+            return f"Sent as message {MESSAGE}."
         if name == "glove_post_to_inbox":
             self.items += 1
             return f"Posted as item {self.items}."

@@ -1,6 +1,7 @@
 """The shop's agent on the real services: turns, mail, the cron resolver, the webhook; the scripted model in between."""
 
 import json
+import re
 import shlex
 import subprocess
 
@@ -11,10 +12,14 @@ from agents import registry
 from agents.models import Message, Permission, Task, ToolCall, Turn
 from agents.services import conversations, permissions, turns
 from demo import glove, orders, payments, stock
-from demo.errors import StockUnreadable
+from demo.errors import SheetUnreadable
 from demo.models import Order, Refund
 from inbox.models import EarlyAnswer, Item, ResolverRun
 from inbox.services import answers, items, resolvers
+from mesh.models import Message as MeshMessage
+from mesh.models import Peer
+from mesh.services import joining, leaving
+from tests.agents.kit import assert_sound
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -120,6 +125,59 @@ def test_a_mailbox_without_a_customer_sells_nothing(stock_file, boss):
     assert "serves no customer" in run_turns(opened)
 
 
+# --- The roaster
+@pytest.fixture
+def on_the_mesh(db):
+    """The declared addresses, as every migration makes them."""
+    joining.sync()
+    return Peer.objects.get(mailbox__address="roaster")
+
+
+def run_everything():
+    for _ in range(20):
+        due = list(Turn.objects.filter(status="queued").values_list("pk", flat=True))
+        if not due:
+            return
+        for pk in due:
+            assert turns.start(pk) == "done"
+    raise AssertionError("it does not end")
+
+
+def test_the_concierge_asks_the_roaster_who_reads_its_file(talk, conversation, on_the_mesh, tmp_path, monkeypatch):
+    plan = tmp_path / "roasts.csv"
+    monkeypatch.setenv("GLOVE_DEMO_ROASTS", str(plan))
+    plan.write_text("sku,day,bags\nhuila,Thursday,12\n")
+    assert "I have asked" in talk("when is the next roast of Huila?")
+    wait = Item.objects.get(tag__startswith="mesh:waiting:")
+    assert (wait.status, wait.blocking, wait.mailbox_id) == ("pending", True, conversation.mailbox_id)
+    assert wait.request.startswith("Waiting for roaster to answer")
+    assert "2 + 2 is 4." in talk("what is 2+2?")
+    plan.write_text("sku,day,bags\nhuila,Friday,9\n")  # what stands there when the roaster reads it
+    run_everything()
+    told = Message.objects.filter(conversation=conversation, sender="agent").order_by("place").last().text
+    assert re.fullmatch(r"The roaster writes: Next roasts: Huila (today, )?Friday \d+ \w+, 9 bags\.", told), told
+    asked, answer = MeshMessage.objects.order_by("created_at", "pk")
+    assert (str(asked.sender), str(answer.sender), answer.in_reply_to_id) == ("concierge/ada", "roaster", asked.pk)
+    assert MeshMessage.objects.count() == 2  # nobody thanks anybody
+    assert Item.objects.filter(mailbox=on_the_mesh.mailbox).get().status == "consumed"
+    assert_sound()
+
+
+def test_a_roaster_that_is_gone_is_told(talk, conversation, on_the_mesh, boss):
+    talk("when is the next roast?")
+    leaving.retire(boss, on_the_mesh.pk)
+    run_everything()
+    told = Message.objects.filter(conversation=conversation, sender="agent").order_by("place").last().text
+    assert "got no answer: it could not be delivered." in told
+    assert "my letter did not go out" in talk("when is the next roast of Huila?")
+
+
+def test_a_customer_may_talk_with_the_roaster_too(ada, stock_file):
+    talk = conversations.open_for(ada, "roaster")
+    conversations.say(talk.pk, "When do you roast Huila?")
+    assert run_turns(talk).startswith("Next roasts: Huila ")
+
+
 # --- Where answers come from
 def test_the_resolver_tells_of_a_broken_file_and_tries_again(ask, stock_file):
     item = ask("restock:huila", "3 bags of Huila")
@@ -131,7 +189,7 @@ def test_the_resolver_tells_of_a_broken_file_and_tries_again(ask, stock_file):
     other.refresh_from_db()
     assert other.status == "resolved"
     stock_file.unlink()
-    with pytest.raises(StockUnreadable):
+    with pytest.raises(SheetUnreadable):
         glove.restocked(item)
     stock_file.write_text("sku,name,cents,bags\nhuila,Huila,1650,3\n")
     assert run_resolver().resolved == 1

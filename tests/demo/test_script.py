@@ -12,7 +12,7 @@ from demo.script import reply
 from demo.script.hearing import Letter, Reminded, Said, events, read
 from inbox.services.reading import OpenRequest
 from inbox.text import is_blank
-from tests.demo.chat import Chat, Mail
+from tests.demo.chat import MESSAGE, Chat, Mail
 
 PAID = "Order 1: 2 bags of Yirgacheffe, €36.00, paid"
 
@@ -164,6 +164,95 @@ def test_an_unrelated_question_is_answered_while_a_blocking_request_is_open(chat
     assert said.startswith("2 + 2 is 4.")
     assert "Refund €36.00 for order 1" in said
     assert "Refund €36.00 for order 1" in chat.say("what are you waiting for?")
+
+
+# --- The roaster
+WAITS = f"Waiting for roaster to answer: When is the next roast of Huila?\nIt is your message {MESSAGE}."
+
+
+def test_the_roaster_is_asked_by_letter_and_its_answer_is_told(chat):
+    said = chat.say("when is the next roast of Huila?")
+    assert "I have asked" in said
+    (sent,) = chat.called("glove_mesh_send_message")
+    assert sent == {"to": "roaster", "content": "When is the next roast of Huila?", "blocking": True}
+    assert "asked the roaster that already" in chat.say("and when is the next roast of huila?")
+    assert "• When is the next roast of Huila? (I said that I would wait for this)" in chat.say(
+        "what are you waiting for?"
+    )
+    chat.reminder = reminder([OpenRequest(1, f"mesh:waiting:{MESSAGE}", True, WAITS)])
+    assert "I still wait for an answer to “When is the next roast of Huila?”" in chat.say("what is 2+2?")
+    chat.reminder = ""
+    answer = Mail(
+        1, f"mesh:waiting:{MESSAGE}", WAITS, "Next roasts: Huila Thursday.", resolved_by="roaster", resolved_via="mesh"
+    )
+    assert chat.mail(answer) == "The roaster writes: Next roasts: Huila Thursday."
+    assert "not waiting for anything" in chat.say("what are you waiting for?")
+    assert len(chat.called("glove_mesh_send_message")) == 1
+
+
+@pytest.mark.parametrize(
+    ("outcome", "why"), [("expired", "nobody answered in time."), ("undeliverable", "could not be delivered")]
+)
+def test_a_letter_without_an_answer_is_told_as_such(chat, outcome, why):
+    chat.say("when is the next roast of Huila?")
+    told = chat.mail(Mail(1, f"mesh:waiting:{MESSAGE}", WAITS, "Nobody.", outcome=outcome))
+    assert told.startswith("I asked the roaster: “When is the next roast of Huila?”, and got no answer:")
+    assert why in told
+
+
+def test_a_late_answer_and_other_letters_are_passed_on(chat):
+    letter = Mail(
+        9, "mesh:from:roaster", f"Message {MESSAGE} from roaster.", "We are closed.", asked=False, resolved_via="mesh"
+    )
+    assert chat.mail(letter) == "A letter came from roaster: We are closed."
+
+
+def test_a_letter_that_did_not_go_out_is_told(chat):
+    chat.on_mesh = False
+    assert "I cannot write to it" in chat.say("when is the next roast?")
+
+
+@pytest.fixture
+def roaster():
+    return Chat(names=("look_up_roasts",))
+
+
+def asks(content, waits=True, who="concierge/ada"):
+    words = ". The sender waits for your reply (in_reply_to this id) or acknowledgement" if waits else ""
+    request = f"Message {MESSAGE} from {who}{words}."
+    tag = "mesh:from:" + who.replace("@", "-")
+    return Mail(5, tag, request, content, asked=False, resolved_by=who, resolved_via="mesh")
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("When is the next roast of Huila?", "Next roasts: Huila Thursday 3 December, 12 bags."),
+        (
+            "When is the next roast?",
+            "Next roasts: Huila Thursday 3 December, 12 bags; Yirgacheffe Monday 7 December, 20 bags.",
+        ),
+        ("When is the next roast of Sierra Decaf?", "Sierra Decaf is not on the plan. On it are: huila, yirgacheffe."),
+    ],
+)
+def test_the_roaster_answers_who_asked(roaster, question, answer):
+    for who in ("concierge/ada", "a.b@c+d"):
+        assert roaster.mail(asks(question, who=who)) == f"{who} has its answer."
+        assert roaster.called("glove_mesh_send_message")[-1] == {"to": who, "content": answer, "in_reply_to": MESSAGE}
+
+
+def test_the_roaster_answers_no_thanks(roaster):
+    assert roaster.mail(asks("Thank you!", waits=False)) == "Noted."
+    assert roaster.mail(asks("Are you there?")) == "Noted."
+    assert not roaster.called("glove_mesh_send_message")
+    assert [given["message_id"] for given in roaster.called("glove_mesh_acknowledge")] == [MESSAGE]
+
+
+def test_the_roaster_says_what_is_wrong_with_its_plan(roaster):
+    roaster.answers["look_up_roasts"] = lambda sku="": "The roasting plan /x cannot be read (gone). Put it back."
+    roaster.mail(asks("When is the next roast?"))
+    assert "Put it back." in roaster.called("glove_mesh_send_message")[0]["content"]
+    assert "Put it back." in roaster.say("when is the next roast?")
 
 
 # --- Anything else

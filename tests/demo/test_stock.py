@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demo import stock
-from demo.errors import NoSuchCoffee, StockUnreadable
+from demo.errors import NoSuchCoffee, SheetUnreadable
 
 HEADER = "sku,name,cents,bags\n"
 
@@ -72,18 +72,18 @@ def test_a_bad_line_is_left_out_and_told_and_costs_no_other(file, line, says):
 def test_a_file_that_cannot_be_used_at_all_is_one_sentence(file, content, says):
     if content is not None:
         file.write_bytes(content)
-    with pytest.raises(StockUnreadable, match=says):
+    with pytest.raises(SheetUnreadable, match=says):
         stock.read()
 
 
 def test_a_folder_in_its_place_is_told(file):
     file.mkdir()
-    with pytest.raises(StockUnreadable, match="cannot be read"):
+    with pytest.raises(SheetUnreadable, match="cannot be read"):
         stock.read()
 
 
 @given(st.text())
 def test_any_text_is_read_or_refused_in_words(text):
     for whole in (HEADER + text, text):
-        with contextlib.suppress(StockUnreadable):
+        with contextlib.suppress(SheetUnreadable):
             assert isinstance(stock.parse(whole).faults, list)

@@ -40,6 +40,6 @@ def test_agents_of_peers(worker):
     peer("planner", agent="worker")
     peer("erp")
     assert checks.check_peers() == []
-    peer("roaster", agent="roaster")
+    peer("stranger", agent="nobody")
     (error,) = checks.check_peers()
-    assert (error.id, "roaster" in error.msg) == ("mesh.E003", True)
+    assert (error.id, "stranger" in error.msg) == ("mesh.E003", True)

@@ -29,13 +29,13 @@ def test_the_wait_is_committed_with_the_message(three):
     wait = wait_of(message)
     assert (wait.tag, wait.status, wait.blocking) == (f"mesh:waiting:{message.pk}", "pending", True)
     assert wait.due_at is not None
-    assert wait.request == f"Waiting for b to answer your message {message.pk}: When?"
+    assert wait.request == f"Waiting for b to answer: When?\nIt is your message {message.pk}."
 
 
 @pytest.mark.parametrize(("quorum", "whom"), [("first", "the first of 2"), ("all", "all of 2"), (2, "all of 2")])
 def test_a_broadcasts_wait_says_for_how_many(three, quorum, whom):
     message = sending.broadcast(sender(three[0]), "Who?", blocking=True, quorum=quorum).message
-    assert wait_of(message).request == f"Waiting for {whom} to answer your message {message.pk}: Who?"
+    assert wait_of(message).request == f"Waiting for {whom} to answer: Who?\nIt is your message {message.pk}."
 
 
 def test_an_acknowledgement_ends_the_wait_with_its_note(three):

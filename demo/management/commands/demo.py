@@ -8,7 +8,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import OperationalError, ProgrammingError
 
-from demo import people, stock
+from demo import people, roasts, stock
 
 
 class Command(BaseCommand):
@@ -49,6 +49,7 @@ class Command(BaseCommand):
         lines = [
             "The story, as ada (README.md tells it in full):",
             f"  “order 3 bags of Huila”  it is out: set its bags in {os.path.relpath(stock.path())} to 12, save, wait, say “yes”",
+            f"  “when is the next roast?”  the concierge asks the roaster, who reads {os.path.relpath(roasts.path())}",
             "  “refund order 1”         barista answers in the admin",
         ]
         for number, command in people.pay_commands(url):

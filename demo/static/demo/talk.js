@@ -112,10 +112,26 @@
   };
   const FRAME = /^\[\[mail (\w+) item (\d+) tag (\S+?)( unasked)?: ([^\n]*)\]\]\n\[\[\1 request\]\]\n([^]*)\n\[\[\1 response\]\]\n([^]*)\n\[\[end of mail \1\]\]$/;
 
-  function inWords(tag) {
+  // What an agent asked another by letter: whom it waits for, and the question.
+  const LETTER = /^Waiting for (.+?) to answer: (.*)/;
+
+  function inWords(tag, request = "") {
     const [kind, ...rest] = tag.split(":");
+    if (kind === "mesh") return meshInWords(rest, LETTER.exec(request));
     const known = { restock: "Back in stock: ", pay: "Payment: order ", approval: "Approval: " }[kind];
     return known && rest.length ? known + rest.join(" ") : tag.replaceAll(":", " ");
+  }
+
+  function meshInWords([what, ...rest], letter) {
+    const writer = rest[rest.length - 1];
+    if (what === "waiting") return `Answer from ${letter ? letter[1] : "another agent"}`;
+    if (what === "ack" || what === "acks") return what === "ack" ? `Taken up by ${writer}` : "Taken up";
+    return `Letter${what === "broadcast" ? " to all" : ""} from ${writer}`;
+  }
+
+  function question(request) {
+    const letter = LETTER.exec(request);
+    return letter ? letter[2] : request;
   }
 
   function head(who, iso, note) {
@@ -145,9 +161,9 @@
     if (!found) return folded("Mail received", "fold", el("p", { class: "words", text: message.text }));
     const [, , item, tag, unasked, how, request, response] = found;
     return folded(
-      `Mail received: ${inWords(tag)}`, "fold",
+      `Mail received: ${inWords(tag, request)}`, "fold",
       el("p", { class: "quiet", text: `Item ${item}, ${tag}, ${how}` }),
-      el("p", { class: "label", text: unasked ? "About" : "Asked" }), el("p", { class: "words", text: request }),
+      el("p", { class: "label", text: unasked ? "About" : "Asked" }), el("p", { class: "words", text: question(request) }),
       el("p", { class: "label", text: "Answer" }), el("p", { class: "words", text: response }),
     );
   }
@@ -256,8 +272,8 @@
   function renderBeside() {
     reconcile(byId("waiting"), state.waiting.map((item) => ({ key: item.id, data: item })), (item) => el(
       "li", {},
-      el("p", { class: "label", text: inWords(item.tag) }),
-      el("p", { class: "words", text: item.request.split("\n", 1)[0] }),
+      el("p", { class: "label", text: inWords(item.tag, item.request) }),
+      el("p", { class: "words", text: question(item.request.split("\n", 1)[0]) }),
       el("p", { class: "quiet" }, "since ", time(item.created_at), item.due_at && ", at most until ", item.due_at && time(item.due_at)),
       item.blocking && el("p", { class: "blocking", text: "The agent said that it would wait for this." }),
     ));
