@@ -51,7 +51,7 @@ class Chat:
 
     @property
     def tools(self) -> list[ToolSpec]:
-        builtin = ("glove_post_to_inbox", "glove_update_inbox", "glove_update_tasks")
+        builtin: tuple[str, ...] = ("glove_post_to_inbox", "glove_update_inbox", "glove_update_tasks")
         builtin += ("glove_mesh_send_message", "glove_mesh_acknowledge") if self.on_mesh else ()
         return [ToolSpec(name, name, {"type": "object"}) for name in self.names + builtin]
 
