@@ -15,7 +15,7 @@ from inbox.admin.reader import Link, Panel
 from inbox.admin.readonly import ReadOnlyAdmin, moment
 from inbox.templatetags.desk import inline, one_line
 from mesh.admin.filters import AttentionFilter, SeenFilter
-from mesh.admin.shared import MANAGE, RECENT, page, turn_link
+from mesh.admin.shared import MANAGE, RECENT, known, page, turn_link
 from mesh.models import Delivery, Message, StoppedChain
 from mesh.receipts import receipts
 from mesh.services import desk
@@ -54,11 +54,12 @@ class MessageAdmin(ReadOnlyAdmin):
     def visible(self, user: Any) -> QuerySet[Message]:
         return Message.objects.select_related("sender__mailbox", "wait")
 
+    def title_of(self, row: Message) -> str:
+        return f"{'Broadcast' if row.kind == row.Kind.BROADCAST else 'Message'} from {row.sender}"
+
     def facts(self, user: Any, row: Message) -> list[tuple[str, Any]]:
-        return [
-            ("Id", row.pk),
+        return known(
             ("From", page("peer", row.sender)),
-            ("Kind", row.kind),
             ("Topic", row.topic),
             ("Capability", row.capability),
             ("In reply to", page("message", row.in_reply_to) if row.in_reply_to else ""),
@@ -66,7 +67,8 @@ class MessageAdmin(ReadOnlyAdmin):
             ("Hops", f"{row.hops}, in the chain that {'it' if row.root == row.pk else row.root} began"),
             ("Sent in turn", turn_link(user, row.sent_in)),
             ("Sent", row.created_at),
-        ]
+            ("Id", row.pk),
+        )
 
     def waiting(self, row: Message) -> str:
         """What the sender waits for, in words."""
@@ -90,13 +92,17 @@ class MessageAdmin(ReadOnlyAdmin):
 class DeliveryAdmin(ReadOnlyAdmin):
     """One message to one recipient. Dead ones are sent again or closed here."""
 
-    list_display = ["number", "from_peer", "to_peer", "status", "reason", moment("created_at", "made"), "closed"]
-    list_select_related = ["sender__mailbox", "recipient__mailbox"]
+    list_display = ["told", "from_peer", "to_peer", "state", moment("created_at", "made"), "closed"]
+    list_select_related = ["message", "sender__mailbox", "recipient__mailbox"]
     list_filter = [AttentionFilter, "status"]
 
-    @admin.display(description="Delivery")
-    def number(self, row: Delivery) -> str:
-        return str(row.pk)
+    @admin.display(description="Message")
+    def told(self, row: Delivery) -> SafeString:
+        return one_line(row.message.content)
+
+    @admin.display(description="State")
+    def state(self, row: Delivery) -> SafeString:
+        return inline(f"{row.status}: {row.reason}" if row.reason else row.status)
 
     @admin.display(description="From")
     def from_peer(self, row: Delivery) -> SafeString:
@@ -113,8 +119,11 @@ class DeliveryAdmin(ReadOnlyAdmin):
     def visible(self, user: Any) -> QuerySet[Delivery]:
         return Delivery.objects.select_related("message", "sender__mailbox", "recipient__mailbox", "item")
 
+    def title_of(self, row: Delivery) -> str:
+        return f"Delivery to {row.recipient}"
+
     def facts(self, user: Any, row: Delivery) -> list[tuple[str, Any]]:
-        return [
+        return known(
             ("Message", page("message", row.message)),
             ("From", page("peer", row.sender)),
             ("To", page("peer", row.recipient)),
@@ -126,7 +135,10 @@ class DeliveryAdmin(ReadOnlyAdmin):
             ("Acknowledged", row.acknowledged_at),
             ("With the words", row.ack_note),
             ("Closed by staff", row.closed_at),
-        ]
+        )
+
+    def panels(self, user: Any, row: Delivery) -> list[Panel]:
+        return [Panel("What was written", "admin/mesh/content.html", {"content": row.message.content})]
 
     def acts(self, request: HttpRequest, row: Delivery) -> list[Link]:
         if row.status != Delivery.Status.DEAD or not request.user.has_perm(MANAGE):
@@ -198,6 +210,9 @@ class StoppedChainAdmin(ReadOnlyAdmin):
 
     def visible(self, user: Any) -> QuerySet[StoppedChain]:
         return StoppedChain.objects.select_related("sender__mailbox", "seen_by")
+
+    def title_of(self, row: StoppedChain) -> str:
+        return f"A chain of messages, stopped at {row.sender}"
 
     def facts(self, user: Any, row: StoppedChain) -> list[tuple[str, Any]]:
         return [

@@ -18,7 +18,7 @@ from inbox.admin.readonly import ReadOnlyAdmin, moment
 from inbox.errors import InboxError
 from inbox.templatetags.desk import inline
 from mesh.admin.filters import CapabilityFilter, RetiredFilter
-from mesh.admin.shared import MANAGE, RECENT
+from mesh.admin.shared import MANAGE, RECENT, known
 from mesh.models import Peer
 from mesh.services import joining, leaving
 from mesh.tools import describe
@@ -76,10 +76,12 @@ class PeerAdmin(ReadOnlyAdmin):
     def visible(self, user: Any) -> QuerySet[Peer]:
         return Peer.objects.select_related("mailbox__owner")
 
+    def title_of(self, row: Peer) -> str:
+        return f"Peer {row}"
+
     def facts(self, user: Any, row: Peer) -> list[tuple[str, Any]]:
         told = describe(row)
-        return [
-            ("Address", str(row)),
+        return known(
             ("Read by", self.agent(row)),
             ("Seen by", self.who_sees_it(row)),
             ("State", self.state(row)),
@@ -88,7 +90,7 @@ class PeerAdmin(ReadOnlyAdmin):
             ("Metadata", told["metadata"] or ""),
             ("On the mesh since", row.created_at),
             ("Retired", row.retired_at),
-        ]
+        )
 
     def panels(self, user: Any, row: Peer) -> list[Panel]:
         topics = row.subscriptions.order_by("topic")

@@ -12,6 +12,11 @@ MANAGE = "mesh.manage_mesh"
 RECENT = 20
 
 
+def known(*facts: tuple[str, Any]) -> list[tuple[str, Any]]:
+    """Those of the facts that there are."""
+    return [(name, value) for name, value in facts if value not in (None, "")]
+
+
 def turn_link(user: Any, turn: int | None) -> SafeString | str:
     """A turn as a link to its page, for whoever may see turns."""
     if turn is None or not user.has_perm("agents.view_turn"):
