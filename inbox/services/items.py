@@ -1,6 +1,6 @@
 """The moves of an item. Each is one transaction around one conditional update; its count says who won."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, NoReturn
 
@@ -100,6 +100,25 @@ def cancel(item_id: int, reason: str, *, by: str, via: str, user: Any = None) ->
 def undeliverable(item_id: int, reason: str) -> Item:
     """Close a pending item whose answerer is gone."""
     return _close(item_id, Outcome.UNDELIVERABLE, reason, by="the system", via=Via.SYSTEM)
+
+
+def undeliverable_all(reasons: Mapping[int, str]) -> int:
+    """The same for many at once, each with its reason; those that are closed already stay as they are. Returns how many it closed,
+    in a number of statements that grows with the different reasons alone."""
+    with transaction.atomic():
+        rows = Item.objects.select_for_update(no_key=True).filter(pk__in=list(reasons), status=Status.PENDING)
+        locked = list(rows.order_by("pk").values_list("pk", "mailbox_id"))
+        for reason in dict.fromkeys(reasons[pk] for pk, _ in locked):
+            Item.objects.filter(pk__in=[pk for pk, _ in locked if reasons[pk] == reason], status=Status.PENDING).update(
+                status=Status.RESOLVED,
+                outcome=Outcome.UNDELIVERABLE,
+                response=reason,
+                resolved_at=clock(),
+                resolved_by="the system",
+                resolved_via=Via.SYSTEM,
+            )
+        announce({mailbox for _, mailbox in locked})
+    return len(locked)
 
 
 def withdraw(item_id: int, *, mailbox_id: int, reason: str = "", consumed_in: int | None = None) -> Item:

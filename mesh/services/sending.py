@@ -150,7 +150,7 @@ def _written(
     if waits_for:
         wait = items.post(
             sender.mailbox_id,
-            tag=f"mesh:waiting:{pk}",
+            tag=waits.WAITING + pk,
             request=f"Waiting for {waits_for} to answer: {first_line(content)}\nIt is your message {pk}.",
             blocking=True,
             due_in_s=mesh_limits().wait_s,

@@ -4,7 +4,8 @@ Acknowledgements are counted under the message row's lock, so of two at once one
 
 from collections.abc import Iterable
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db import connection
+from django.db.models import Exists, OuterRef
 
 from inbox.errors import AlreadyClosed
 from inbox.models import Item
@@ -14,6 +15,12 @@ from mesh.models import Delivery, Message, Peer
 
 GONE = "The recipient is no longer reachable; nobody will answer this."
 OFF_THE_MESH = "You were taken off the mesh; nobody can answer this any more."
+WAITING = "mesh:waiting:"
+# How many have acknowledged, or still may: whoever is retired or was not reached has left. The peers are looked up one by one.
+POSSIBLE = (
+    "(SELECT COUNT(*) FROM mesh_delivery d WHERE d.message_id = m.id AND (d.acknowledged_at IS NOT NULL OR (d.status <> 'dead'"
+    " AND NOT EXISTS (SELECT 1 FROM mesh_peer p WHERE p.id = d.recipient_id AND p.retired_at IS NOT NULL))))"
+)
 LEAST_OF_A_NOTE = 200  # bytes, however many there are
 
 
@@ -63,20 +70,20 @@ def notes(message: Message, *, but: int | None = None) -> str:
 
 
 def recipient_is_gone(peer: Peer) -> int:
-    """After a peer retired: end its own waits, and those of others that can no longer be met. Returns how many."""
-    own = Item.objects.filter(
-        mailbox=peer.mailbox_id, status=Item.Status.PENDING, tag__startswith="mesh:waiting:"
-    ).values_list("pk", flat=True)
-    waiting = _waiting().filter(deliveries__recipient=peer, deliveries__acknowledged_at=None).order_by("pk")
-    hopeless = [found for message in waiting if (found := _hopeless(message))]
-    reasons = dict.fromkeys(hopeless, GONE) | dict.fromkeys(own, OFF_THE_MESH)
-    return sum(_give_up(pk, reasons[pk]) for pk in sorted(reasons))
+    """After a peer retired: end its own waits, and those of others that can no longer be met, in a number of statements that does
+    not grow with them: nobody sends meanwhile. Returns how many."""
+    own = Item.objects.filter(mailbox=peer.mailbox_id, status=Item.Status.PENDING, tag__startswith=WAITING)
+    open_waits = Item.objects.filter(status=Item.Status.PENDING, tag__startswith=WAITING).values("pk")
+    waiting = Message.objects.filter(wait__in=open_waits)
+    waiting = waiting.filter(deliveries__recipient=peer, deliveries__acknowledged_at=None)
+    hopeless = _hopeless(list(waiting.values_list("pk", flat=True)))
+    reasons = dict.fromkeys(hopeless, GONE) | dict.fromkeys(own.values_list("pk", flat=True), OFF_THE_MESH)
+    return items.undeliverable_all(reasons)
 
 
 def end_if_hopeless(message: Message) -> bool:
     """After a delivery died. The caller holds the message's lock."""
-    wait = _hopeless(message)
-    return wait is not None and _give_up(wait, GONE)
+    return bool(items.undeliverable_all(dict.fromkeys(_hopeless([message.pk]), GONE)))
 
 
 def mutual(sender: int, mailboxes: Iterable[int]) -> dict[int, str]:
@@ -92,25 +99,18 @@ def mutual(sender: int, mailboxes: Iterable[int]) -> dict[int, str]:
     return dict(rows.order_by("pk").values_list("sender_id", "pk"))
 
 
-def _waiting() -> QuerySet[Message]:
-    open_waits = Item.objects.filter(status=Item.Status.PENDING, tag__startswith="mesh:waiting:").values("pk")
-    return Message.objects.filter(wait__in=open_waits)
-
-
-def _hopeless(message: Message) -> int | None:
-    """The wait of a message that can no longer be met, counted under the message's lock."""
-    lock(message)
-    retired = Exists(Peer.objects.filter(pk=OuterRef("recipient"), retired_at__isnull=False))  # looked up one by one
-    possible = Q(acknowledged_at__isnull=False) | (~retired & ~Q(status=Delivery.Status.DEAD))
-    return None if message.deliveries.filter(possible).count() >= message.quorum else message.wait_id
-
-
-def _give_up(wait: int, reason: str) -> bool:
-    try:
-        items.undeliverable(wait, reason)
-    except AlreadyClosed:
-        return False
-    return True
+def _hopeless(messages: list[str]) -> list[int]:
+    """The waits of those messages that can no longer be met, counted under the messages' locks."""
+    if not messages:
+        return []
+    list(Message.objects.select_for_update(no_key=True).filter(pk__in=messages).order_by("pk").values_list("pk"))
+    marks = ", ".join(["%s"] * len(messages))
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT m.wait_id FROM mesh_message m WHERE m.id IN ({marks}) AND m.wait_id IS NOT NULL AND m.quorum > {POSSIBLE}",
+            messages,
+        )
+        return [wait for (wait,) in cursor.fetchall()]
 
 
 def _line(row: Delivery, share: int) -> str:

@@ -3,12 +3,13 @@
 import pytest
 
 from agents.services import conversations
+from inbox.models import Item
 from mesh.models import Message
-from mesh.services import answering, sending
+from mesh.services import answering, leaving, sending
 from mesh.services import peers as peer_services
 from tests.agents.scripts import use
 from tests.agents.test_budgets import Cost, turn_cost
-from tests.factories import ItemFactory
+from tests.factories import ItemFactory, UserFactory
 from tests.mesh.kit import letters, sender
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -75,3 +76,21 @@ def test_what_a_letter_costs(living, recipients):
         assert cost.transactions == 1, name
         assert cost.count <= most, (name, cost.count, cost.queries)
     assert len(letters(b)) == 5
+
+
+def test_retiring_costs_the_same_for_one_wait_and_for_many(living):
+    """Nobody sends while it goes on."""
+    operator = UserFactory(may=["mesh.manage_mesh"])
+    a, b, *others = living("a", "b", *[f"p{n}" for n in range(30)])
+    operator.has_perm("mesh.manage_mesh")
+    costs = []
+    for askers in ([a], others):
+        for asker in askers:
+            sending.send(sender(asker), "b", "Well?", blocking=True)
+            sending.send(sender(b), str(asker), "No, you?", blocking=True) if len(askers) < 15 else None
+        with Cost() as cost:
+            leaving.retire(operator, b.pk)
+        costs.append(cost.count)
+        assert not Item.objects.filter(status="pending").exists()
+        leaving.bring_back(operator, b.pk)
+    assert costs[1] <= costs[0]
