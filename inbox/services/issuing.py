@@ -17,8 +17,8 @@ def issue_key_as(
 ) -> tuple[ApiKey, str]:
     """A key for `owner`, and its plaintext, which is kept nowhere. Nobody gives away more than she has: the owner is herself,
     or one whose permissions and groups are all hers; a scope that reaches beyond its user's rights is hers too; and the peer is
-    the owner's own, or nobody's, or the key would speak on the mesh in another's name. Raises NotAllowed, BadScope, and the errors
-    of the name."""
+    the owner's own, or nobody's where she looks after the mesh, or the key would speak there in another's name. Raises NotAllowed,
+    BadScope, and the errors of the name."""
     if not user.has_perm("inbox.add_apikey"):
         raise NotAllowed("You need the permission inbox.add_apikey to issue keys.")
     if not may_issue_for(user, owner):
@@ -30,6 +30,10 @@ def issue_key_as(
         raise NotAllowed("You need the permission inbox.mailboxes to give the scope mailboxes.")
     if peer is not None and peer.owner_id not in (None, owner.pk):
         raise NotAllowed(f"{peer} is not {owner.get_username()}'s mailbox. Issue the key for its owner.")
+    if peer is not None and peer.owner_id is None and not user.has_perm("mesh.manage_mesh"):
+        raise NotAllowed(
+            "You need the permission mesh.manage_mesh to issue a key that speaks for an address without an owner."
+        )
     with transaction.atomic():
         key, plaintext = keys.create_key(owner, name, scopes, peer=peer)
         log(user, key, ADDITION, f"Issued for {owner.get_username()}.")

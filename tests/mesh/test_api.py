@@ -2,6 +2,8 @@
 
 import pytest
 
+from inbox.errors import NotAllowed
+from inbox.services.issuing import issue_key_as
 from mesh.models import Delivery, Message, StoppedChain
 from mesh.services import leaving, sending
 from tests.api.kit import by_key, by_session, person
@@ -154,3 +156,16 @@ def test_an_acknowledgement_by_a_peer_outside_is_its_reading(erp, peers):
     for _ in range(2):  # reading the list is not
         (seen,) = erp.post(f"/mesh/messages/{message.pk}/ack", {"note": "Taken."}).json()["deliveries"]
         assert (seen["note"], seen["read_at"] is not None, seen["read_in"]) == ("Taken.", True, None)
+
+
+def test_nobody_gives_away_a_key_to_a_peer_that_is_not_hers(worker):
+    """Promise 17: who may issue keys does not by that speak for the site's agents."""
+    planner = public_peer("planner")
+    clerk, boss = person("clerk", "inbox.add_apikey"), person("boss", "inbox.add_apikey", "mesh.manage_mesh")
+    mine = public_peer("worker/clerk", owner=clerk)
+    for user, peer in ((clerk, planner), (boss, mine)):
+        with pytest.raises(NotAllowed):
+            issue_key_as(user, "mine", owner=user, peer=peer.mailbox)
+    for user, peer in ((clerk, mine), (boss, planner)):
+        key, _ = issue_key_as(user, "mine", owner=user, peer=peer.mailbox)
+        assert key.peer_id == peer.mailbox_id

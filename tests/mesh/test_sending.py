@@ -4,16 +4,19 @@ import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
+from agents.models import Turn
+from agents.services import waking
 from inbox.errors import BadAddress, BlankText, UnstorableText
 from inbox.models import Item, Mailbox
 from inbox.services.mailboxes import open_mailbox
+from inbox.signals import many_ready
 from mesh.errors import BadQuorum, MessageNotFound, NobodyToReach, NotAddressed, NotAPeer, TooFast, UnknownPeer
 from mesh.models import Delivery, Message, Subscription
 from mesh.services import answering, leaving, sending
 from mesh.services import peers as peer_services
 from tests.agents.kit import assert_sound
 from tests.factories import UserFactory, fresh
-from tests.mesh.kit import letters, public_peer, sender, wait_of
+from tests.mesh.kit import letters, public_peer, run_all, sender, wait_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -278,3 +281,35 @@ def _rows():
         Item.objects.filter(status="pending").count(),
         Delivery.objects.exclude(acknowledged_at=None).count(),
     ]
+
+
+def test_a_hundred_letters_make_one_turn(peers, script):
+    """Wakes are coalesced: a turn that is queued already will hear. It reads fifty at a time."""
+    a, b = peers("a", "b")
+    for n in range(60):
+        sending.send(sender(a), "b", f"{n}")
+    for peer in peers(*[f"p{n}" for n in range(40)]):
+        sending.send(sender(peer), "b", "And I.")
+    assert Turn.objects.count() == 1
+    model = script()
+    assert run_all() <= 2
+    assert {letter.status for letter in letters(b)} == {"consumed"}
+    assert len(letters(b)) == 100
+    assert len(model.prompts) == 2
+
+
+def test_a_broadcast_to_many_wakes_each_reader_once(peers, monkeypatch):
+    """More than a caller has the time to wake are left to a worker, or to the sweep."""
+    rung = []
+    many_ready.connect(lambda **given: rung.append(1), dispatch_uid="test", weak=False)
+    try:
+        a, *others = peers("a", *[f"p{n}" for n in range(30)])
+        for _ in range(3):
+            sending.broadcast(sender(a), "All.")
+    finally:
+        many_ready.disconnect(dispatch_uid="test")
+    assert len(rung) == 3
+    assert not Turn.objects.exists()
+    assert waking.wake_unrung() == 90
+    assert Turn.objects.filter(status="queued").count() == len(others)
+    assert run_all() == 30
