@@ -116,6 +116,8 @@ class Look:
         if (number := asked["q"].lstrip()).startswith("#") and number[1:].strip().isdecimal():
             return access.visible_items(self.user).filter(pk=min(int(number[1:]), 2**63 - 1))
         items = access.answerable_items(self.user) if self.tab == "mine" else access.visible_items(self.user)
+        if self.tab == "mine" and not asked["tag"]:  # the system's own wait for agents, not for people
+            items = items.exclude(access.any_tag(f"{start}*" for start in tags.RESERVED))
         if self.tab != "all":
             items = items.filter(status=PENDING if self.in_queue_order else self.tab)
         if asked["tag"]:

@@ -61,7 +61,6 @@ def register_outside(
     user: Any,
     address: str,
     *,
-    owner: Any = None,
     description: str = "",
     capabilities: Iterable[str] = (),
     public: bool = False,
@@ -72,7 +71,7 @@ def register_outside(
     if description:
         check(description, what="description")
     with transaction.atomic():
-        mailbox = open_mailbox(address, agent="", owner=owner)
+        mailbox = open_mailbox(address, agent="")
         if Peer.objects.filter(mailbox=mailbox).exists():
             raise BadPeer(f"{mailbox.address} is on the mesh already.")
         peer = join(mailbox, public=public)

@@ -168,3 +168,17 @@ def test_a_mesh_that_is_busy_is_said(operator, peers, monkeypatch):
     page = operator.post(reverse("admin:mesh_peer_retire", args=[a.pk]), follow=True).content.decode()
     assert "Try again." in page
     assert Peer.objects.get(pk=a.pk).retired_at is None
+
+
+def test_what_agents_wait_for_from_each_other_is_not_for_people_to_answer(peers):
+    """It is among all that is pending, and where one asks for its tag: staff may answer for an agent that does not."""
+    staff = Client()
+    staff.force_login(UserFactory(may=["inbox.view_item", "inbox.resolve_item"], is_staff=True))
+    a, _ = peers("a", "b")
+    message = sending.send(sender(a), "b", "When will it rain?", blocking=True).message
+    queue = reverse("admin:inbox_item_changelist")
+    shown = {
+        query: "When will it rain?" in staff.get(queue + query).content.decode()
+        for query in ("", "?tab=pending", "?tag=mesh:*", f"?q=%23{message.wait_id}")
+    }
+    assert shown == {"": False, "?tab=pending": True, "?tag=mesh:*": True, f"?q=%23{message.wait_id}": True}
