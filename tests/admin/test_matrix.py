@@ -52,7 +52,9 @@ NAMES = dict(patterns())
 def mesh_rows(shop: world.Company) -> dict[str, Model]:
     """A message between two peers that could not be delivered."""
     ids = [f"01990000-0000-7000-8000-00000000000{digit}" for digit in (1, 2)]
-    peers = [Peer.objects.create(mailbox=box) for box in (shop.box, world.mailbox("planner", agent="planner"))]
+    peers = [
+        Peer.objects.get_or_create(mailbox=box)[0] for box in (shop.box, world.mailbox("planner", agent="planner"))
+    ]
     message = Message.objects.create(id=ids[0], root=ids[0], kind="direct", sender=peers[0], content="Hello.")
     return {
         "peer": peers[0],
