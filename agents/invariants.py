@@ -19,9 +19,10 @@ ENDED = "('done', 'failed', 'cancelled')"
 
 
 def left_s() -> float:
-    """By when a turn that is due, or whose worker was lost, has been taken up: lease, idle session, ring and sweep."""
+    """By when a turn that is due, or whose worker was lost, has been taken up: lease and idle session, or the second ring where
+    that is set to come later; and the sweep."""
     lease_s = settings.AGENT_LIMITS.get("lease_s", Limits.lease_s)
-    return float(lease_s + settings.IDLE_TRANSACTION_TIMEOUT_S + settings.RING_AGAIN_S + swept_s())
+    return float(max(lease_s + settings.IDLE_TRANSACTION_TIMEOUT_S, settings.RING_AGAIN_S) + swept_s())
 
 
 def _tool_uses() -> Iterator[str]:

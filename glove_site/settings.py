@@ -178,9 +178,9 @@ AGENT_LIMITS: dict[str, float] = {"lease_s": env.seconds("GLOVE_LEASE_S", 30)}
 # "cache_write": 3.75}}. A model that is not named costs nothing in the ledger.
 AGENT_PRICES: dict[str, dict[str, float]] = json.loads(os.environ.get("GLOVE_PRICES") or "{}")
 SWEEP_EVERY_S = env.seconds("GLOVE_SWEEP_EVERY_S", 15)
-RING_AGAIN_S = env.seconds(
-    "GLOVE_RING_AGAIN_S", 60
-)  # a due turn that was rung and did not start is rung again after this
+# A due turn that was rung and did not start is rung again after this: by the sweep, so at the latest lease + idle timeout + sweep
+# after it was due.
+RING_AGAIN_S = env.seconds("GLOVE_RING_AGAIN_S", AGENT_LIMITS["lease_s"] + IDLE_TRANSACTION_TIMEOUT_S)
 
 # --- Logging
 LOGGING = logs.configuration(debug=DEBUG, level=env.one_of("LOG_LEVEL", ("DEBUG", "INFO", "WARNING", "ERROR"), "INFO"))

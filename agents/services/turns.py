@@ -47,7 +47,7 @@ def start(turn_id: int) -> str:
 
 
 def due_turns(limit: int = 100) -> list[int]:
-    """Turns to ring: queued, due and not rung for a minute, or running on a lapsed lease. Marks them as rung now, each once."""
+    """Turns to ring: queued, due and not rung for RING_AGAIN_S, or running on a lapsed lease. Marks them as rung now, each once."""
     again = now(-settings.RING_AGAIN_S)
     queued = Turn.objects.filter(status=Turn.Status.QUEUED, not_before__lte=now())
     lapsed = Turn.objects.filter(status=Turn.Status.RUNNING, lease_until__lt=now())

@@ -1,9 +1,13 @@
 """Claiming and leaving a turn: one writer, a lease, a token; reclaim after a crash; put off, handed back, given up."""
 
+import os
+import subprocess
+import sys
 import threading
 from itertools import pairwise
 
 import pytest
+from django.conf import settings
 from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
@@ -430,12 +434,30 @@ def test_a_database_that_goes_away_puts_the_turn_off(queued, script, bells):
 
 
 # --- What is due
+def test_a_lost_bell_is_found_within_lease_idle_timeout_and_sweep():
+    """Promise 16, of a bell that the broker took and lost: rung again after RING_AGAIN_S, by the next sweep."""
+    site = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "from glove_site import settings as s; print(s.RING_AGAIN_S, s.AGENT_LIMITS['lease_s'])",
+        ],
+        env={**os.environ, "GLOVE_LEASE_S": "40"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    again, lease = map(float, site.stdout.split())
+    assert lease == 40
+    assert again <= lease + settings.IDLE_TRANSACTION_TIMEOUT_S
+
+
 def test_what_a_sweep_rings(db, agent):
-    """Promise 16: queued, due and not rung for a minute; running on a lapsed lease; each once."""
-    minute, long = 61, 120
+    """Promise 16: queued, due and not rung for RING_AGAIN_S; running on a lapsed lease; each once."""
+    again, long = settings.RING_AGAIN_S + 1, 120
     due = [
         backdate(TurnFactory(), 5, "not_before"),
-        backdate(TurnFactory(), minute, "rung_at"),
+        backdate(TurnFactory(), again, "rung_at"),
         backdate(TurnFactory(running=True), 1, "lease_until"),
         backdate(backdate(TurnFactory(running=True), 1, "lease_until"), long, "rung_at"),
     ]
