@@ -22,8 +22,14 @@ class Process:
         self.kind, self.name, self.folder = kind, name, folder
         self.log = folder / f"{name}.log"
         with self.log.open("wb") as out:
+            # A session of its own: a stopped process whose group loses its leader would get SIGHUP, which nobody sent.
             self._process = subprocess.Popen(
-                command, env={**environment, "CRASH_NAME": name}, stdin=subprocess.DEVNULL, stdout=out, stderr=out
+                command,
+                env={**environment, "CRASH_NAME": name},
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
             )
         self._reaper = reaper
         reaper.started(self.pid)
