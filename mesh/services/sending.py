@@ -11,6 +11,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 
 from inbox.services import items
 from inbox.text import check, first_line
+from mesh.declare import NAME_LENGTH
 from mesh.errors import BadQuorum, NobodyToReach, NotAddressed, NotAPeer
 from mesh.ids import message_id
 from mesh.limits import mesh_limits
@@ -76,6 +77,9 @@ def broadcast(
     """Write to every peer that this one may reach, to a topic's, or to those with a capability. Raises NobodyToReach, BadQuorum,
     TooManyHops, TooFast, and the errors of text.check and items.post."""
     check(content, what="content")
+    for name, what in ((topic, "topic"), (capability, "capability")):
+        if name:
+            check(name, what=what, limit=NAME_LENGTH)
     sender = who.peer
     with transaction.atomic():
         _begin(who, [])

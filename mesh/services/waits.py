@@ -114,5 +114,5 @@ def _hopeless(messages: list[str]) -> list[int]:
 
 
 def _line(row: Delivery, share: int) -> str:
-    said = "\n    ".join(clean(row.ack_note, limit=share).splitlines())
+    said = clean("\n    ".join(row.ack_note.splitlines()), limit=share)  # indented first: that counts too
     return f"{row.recipient}: {said or ('replied' if row.replied else 'acknowledged')}"  # type: ignore[attr-defined]

@@ -6,7 +6,7 @@ from django.test.utils import CaptureQueriesContext
 
 from agents.models import Turn
 from agents.services import waking
-from inbox.errors import BadAddress, BlankText, UnstorableText
+from inbox.errors import BadAddress, BlankText, TextTooLong, UnstorableText
 from inbox.models import Item, Mailbox
 from inbox.services.mailboxes import open_mailbox
 from inbox.signals import many_ready
@@ -128,6 +128,15 @@ def test_a_broadcast_to_a_topic_or_to_those_with_a_capability(peers):
     assert [len(letters(peer)) for peer in (b, c, d)] == [1, 0, 1]
     with pytest.raises(NobodyToReach):
         sending.broadcast(sender(a), "For nobody.", topic="tides")
+
+
+@pytest.mark.parametrize("given", [{"topic": "t" * 101}, {"capability": "c" * 101}])
+def test_a_topic_or_capability_that_is_too_long_to_be_one(peers, given):
+    a, *_ = peers("a", "b")
+    for blocking in (False, True):
+        with pytest.raises(TextTooLong):
+            sending.broadcast(sender(a), "Hello.", blocking=blocking, **given)
+    assert not Message.objects.exists()
 
 
 @pytest.mark.parametrize("quorum", [0, 3, -1, "most", 1.5j])

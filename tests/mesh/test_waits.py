@@ -184,6 +184,15 @@ def test_long_notes_of_many_still_end_the_wait(worker, peers):
     assert wait.response.count("[cut here:") == 5
 
 
+def test_a_note_of_many_lines_takes_no_more_than_its_share(three):
+    """Its lines are indented, which makes it five times as long: that is nobody else's loss."""
+    a, b, c = three
+    message = sending.broadcast(sender(a), "Who?", blocking=True, quorum=2).message
+    answering.acknowledge(b, message.pk, "x\n" * 30_000)
+    answering.acknowledge(c, message.pk, "I take the first part.")
+    assert "\nc: I take the first part." in wait_of(message).response
+
+
 def test_what_others_said_comes_along_where_a_reply_meets_the_quorum(three):
     a, b, c = three
     message = sending.broadcast(sender(a), "Who?", blocking=True, quorum=2).message
