@@ -1,5 +1,6 @@
 """The Celery app: workers run turns and resolvers, beat ticks schedules. Every worker sweeps."""
 
+import logging
 import os
 from typing import Any
 
@@ -7,7 +8,9 @@ from celery import Celery, signals
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "glove_site.settings")
 
-app = Celery("glove")
+log = logging.getLogger(__name__)
+
+app = Celery("glove", loader="glove_site.loader:Loader")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 app.steps["worker"].add("glove_site.sweeper:SweepStep")
@@ -24,6 +27,15 @@ def _sync_schedules(**kwargs: Any) -> None:
     from inbox.services import schedules
 
     schedules.sync_schedules()
+
+
+@signals.worker_init.connect(dispatch_uid="glove_site.warnings")
+def _warn(**kwargs: Any) -> None:
+    """Nobody runs `check --deploy` every day; a worker starts often, and it is the one that asks the model."""
+    from glove_site.checks import check_model
+
+    for message in check_model():
+        log.warning("%s %s (%s)", message.msg, message.hint, message.id)
 
 
 @signals.worker_shutting_down.connect(dispatch_uid="glove_site.stopping")

@@ -1,22 +1,18 @@
 """Settings, all of them by environment; docs/how-to/run.md lists what an operator may set."""
 
-import json
 import os
 import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import dj_database_url
-
 from glove_site import env, logs
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-VAR_DIR = Path(os.environ.get("GLOVE_VAR", BASE_DIR / "var"))
-VAR_DIR.mkdir(parents=True, exist_ok=True)
+VAR_DIR = env.folder("GLOVE_VAR", BASE_DIR / "var")
 
 DEBUG = env.flag("DEBUG", True)
 SECRET_KEY = env.secret_key(DEBUG, VAR_DIR)
-PUBLIC_URL = os.environ.get("PUBLIC_URL", "http://127.0.0.1:8000").rstrip("/")
+PUBLIC_URL = env.web_address("PUBLIC_URL", "http://127.0.0.1:8000")
 _public = urlsplit(PUBLIC_URL)
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS") or ["localhost", "127.0.0.1", "[::1]", _public.hostname or "localhost"]
 CSRF_TRUSTED_ORIGINS = [f"{_public.scheme}://{_public.netloc}"]
@@ -70,8 +66,8 @@ TEMPLATES = [
 ]
 
 # --- The database: the truth. SQLite serves one machine, Postgres many.
-DATABASE_URL = os.environ.get("DATABASE_URL") or f"sqlite:///{VAR_DIR / 'db.sqlite3'}"
-DATABASES = {"default": dj_database_url.parse(DATABASE_URL, conn_max_age=0)}
+DATABASE_URL = os.environ.get("DATABASE_URL", "").strip() or f"sqlite:///{VAR_DIR / 'db.sqlite3'}"
+DATABASES = {"default": env.database("DATABASE_URL", DATABASE_URL)}
 _database = DATABASES["default"]
 WORKER_THREADS = env.whole("GLOVE_WORKER_THREADS", 32)
 LOCK_TIMEOUT_S = 5
@@ -100,14 +96,14 @@ if not DEBUG:
     ]
 
 # --- The broker: a doorbell. Without REDIS_URL it lives in the memory of `manage.py serve`.
-REDIS_URL = os.environ.get("REDIS_URL", "")
+REDIS_URL = env.redis_address("REDIS_URL")
 CELERY_BROKER_URL = REDIS_URL or "memory://localhost/"
 CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, float] = (
     {"socket_timeout": 5, "socket_keepalive": True, "health_check_interval": 10}
     if REDIS_URL
     else {"polling_interval": 0.02}
 )
-CELERY_TASK_DEFAULT_QUEUE = os.environ.get("GLOVE_QUEUE", "glove")
+CELERY_TASK_DEFAULT_QUEUE = os.environ.get("GLOVE_QUEUE") or "glove"
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = False  # rows give durability; a redelivered doorbell would only repeat a poison task
 CELERY_TASK_REJECT_ON_WORKER_LOST = False
@@ -121,7 +117,7 @@ CELERY_TIMEZONE = "UTC"
 
 # --- Time, language, static files
 USE_TZ = True
-TIME_ZONE = os.environ.get("TIME_ZONE", "UTC")
+TIME_ZONE = env.time_zone("TIME_ZONE", "UTC")
 LANGUAGE_CODE = "en"
 STATIC_URL = "static/"
 STATICFILES_DIRS: list[Path] = []
@@ -148,7 +144,7 @@ EMAIL_HOST_USER = os.environ.get("EMAIL_HOST_USER", "")
 EMAIL_HOST_PASSWORD = os.environ.get("EMAIL_HOST_PASSWORD", "")
 EMAIL_USE_TLS = env.flag("EMAIL_USE_TLS", False)
 EMAIL_TIMEOUT = 10
-DEFAULT_FROM_EMAIL = os.environ.get("DEFAULT_FROM_EMAIL", "glove@localhost")
+DEFAULT_FROM_EMAIL = os.environ.get("DEFAULT_FROM_EMAIL") or "glove@localhost"
 
 # --- The inbox
 INBOX_NOTIFIERS = {
@@ -162,7 +158,7 @@ INBOX_MAX_OPEN_ITEMS = 20  # per mailbox
 INBOX_EARLY_ANSWER_S = 24 * 3600  # how long an answer waits for its request
 
 # --- The agents
-GLOVE_MODEL = os.environ.get("GLOVE_MODEL", "claude-sonnet-5-5")
+GLOVE_MODEL = os.environ.get("GLOVE_MODEL") or "claude-sonnet-5-5"
 _scripted = {"BACKEND": "agents.adapters.scripted.ScriptedModel", "OPTIONS": {"script": "demo.script.reply"}}
 if "demo" not in INSTALLED_APPS:
     _scripted["OPTIONS"] = {}
@@ -176,7 +172,7 @@ AGENT_MODELS = {
 AGENT_LIMITS: dict[str, float] = {"lease_s": env.seconds("GLOVE_LEASE_S", 30)}
 # Prices per million tokens, by the model's id or a prefix of it: {"claude-...": {"input": 3, "output": 15, "cache_read": 0.3,
 # "cache_write": 3.75}}. A model that is not named costs nothing in the ledger.
-AGENT_PRICES: dict[str, dict[str, float]] = json.loads(os.environ.get("GLOVE_PRICES") or "{}")
+AGENT_PRICES: dict[str, dict[str, float]] = env.prices("GLOVE_PRICES")
 SWEEP_EVERY_S = env.seconds("GLOVE_SWEEP_EVERY_S", 15)
 # A due turn that was rung and did not start is rung again after this: by the sweep, so at the latest lease + idle timeout + sweep
 # after it was due.

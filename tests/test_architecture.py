@@ -38,6 +38,11 @@ def test_no_migration_is_missing():
 def test_checks_are_silent(debug, child_environment):
     """As an operator starts it: `manage.py check` in a process of its own, warnings are failures."""
     command = [sys.executable, "manage.py", "check", "--fail-level", "WARNING", *(["--deploy"] if debug == "0" else [])]
-    environment = {**child_environment, "DEBUG": debug, "PUBLIC_URL": "https://glove.example"}
+    environment = {
+        **child_environment,
+        "DEBUG": debug,
+        "PUBLIC_URL": "https://glove.example",
+        "ANTHROPIC_API_KEY": "not-a-real-one",
+    }
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
