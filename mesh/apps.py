@@ -13,11 +13,13 @@ class MeshConfig(AppConfig):
         from agents import registry
         from inbox import sweep
         from inbox.models import Mailbox
+        from inbox.signals import closing
         from mesh import checks, receivers, tools  # noqa: F401 (the checks register themselves)
         from mesh.services import delivering
 
         registry.toolsets.append(tools.toolset)
         post_save.connect(receivers.on_mailbox_saved, sender=Mailbox, dispatch_uid="mesh.peer")
+        closing.connect(receivers.on_items_closing, dispatch_uid="mesh.waits")
         post_migrate.connect(_sync, sender=self, dispatch_uid="mesh.sync")
         sweep.register("mesh", delivering.deliver_queued)
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 from agents import registry
-from inbox.models import Mailbox
-from mesh.services import joining
+from inbox.models import Item, Mailbox
+from mesh.services import joining, waits
 
 
 def on_mailbox_saved(sender: Any, instance: Mailbox, created: bool, raw: bool = False, **kwargs: Any) -> None:
@@ -12,3 +12,10 @@ def on_mailbox_saved(sender: Any, instance: Mailbox, created: bool, raw: bool = 
     agent = registry.agents.get(instance.agent)
     if created and not raw and agent is not None and agent.mesh:
         joining.join(instance)
+
+
+def on_items_closing(sender: Any, closed: list[tuple[int, str]], via: str, **kwargs: Any) -> None:
+    """A wait that the mesh itself did not end."""
+    ended = [pk for pk, tag in closed if tag.startswith(waits.WAITING)]
+    if ended and via != Item.Via.MESH:
+        waits.ended_by_others(ended)

@@ -1,6 +1,6 @@
 """The moves of an item. Each is one transaction around one conditional update; its count says who won."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NoReturn
 
@@ -13,7 +13,7 @@ from inbox.clock import clock, now
 from inbox.errors import AlreadyClosed, BadDeadline, ItemNotFound, TooManyOpenItems
 from inbox.models import EarlyAnswer, Item, Mailbox
 from inbox.services import notifications
-from inbox.signals import mailbox_ready, many_ready
+from inbox.signals import closing, mailbox_ready, many_ready
 
 MAX_DUE_S = 366 * 24 * 3600
 MAX_ANNOUNCED = 20
@@ -107,9 +107,10 @@ def undeliverable_all(reasons: Mapping[int, str]) -> int:
     in a number of statements that grows with the different reasons alone."""
     with transaction.atomic():
         rows = Item.objects.select_for_update(no_key=True).filter(pk__in=list(reasons), status=Status.PENDING)
-        locked = list(rows.order_by("pk").values_list("pk", "mailbox_id"))
-        for reason in dict.fromkeys(reasons[pk] for pk, _ in locked):
-            Item.objects.filter(pk__in=[pk for pk, _ in locked if reasons[pk] == reason], status=Status.PENDING).update(
+        locked = list(rows.order_by("pk").values_list("pk", "mailbox_id", "tag"))
+        for reason in dict.fromkeys(reasons[pk] for pk, *_ in locked):
+            same = [pk for pk, *_ in locked if reasons[pk] == reason]
+            Item.objects.filter(pk__in=same, status=Status.PENDING).update(
                 status=Status.RESOLVED,
                 outcome=Outcome.UNDELIVERABLE,
                 response=reason,
@@ -117,7 +118,7 @@ def undeliverable_all(reasons: Mapping[int, str]) -> int:
                 resolved_by="the system",
                 resolved_via=Via.SYSTEM,
             )
-        announce({mailbox for _, mailbox in locked})
+        _closed(locked, Via.SYSTEM)
     return len(locked)
 
 
@@ -137,7 +138,9 @@ def withdraw(item_id: int, *, mailbox_id: int, reason: str = "", consumed_in: in
         )
         if not moved:
             refuse(item_id, "", mailbox_id=mailbox_id)
-        return Item.objects.get(pk=item_id)
+        item = Item.objects.get(pk=item_id)
+        closing.send(Item, closed=[(item.pk, item.tag)], via=Via.SYSTEM)
+    return item
 
 
 def resolve_tag(tag: str, response: str, *, by: str, via: str) -> list[int]:
@@ -170,8 +173,8 @@ def expire_due(limit: int = 200) -> int:
             no_key=True, skip_locked=connection.features.has_select_for_update_skip_locked
         )
         rows = rows.filter(pk__in=ids, status=Status.PENDING).order_by("pk")
-        locked = list(rows.values_list("pk", "mailbox_id"))
-        moved = Item.objects.filter(pk__in=[pk for pk, _ in locked], status=Status.PENDING).update(
+        locked = list(rows.values_list("pk", "mailbox_id", "tag"))
+        moved = Item.objects.filter(pk__in=[pk for pk, *_ in locked], status=Status.PENDING).update(
             status=Status.RESOLVED,
             outcome=Outcome.EXPIRED,
             response=EXPIRED_TEXT,
@@ -179,7 +182,7 @@ def expire_due(limit: int = 200) -> int:
             resolved_by="deadline",
             resolved_via=Via.DEADLINE,
         )
-        announce({mailbox for _, mailbox in locked})
+        _closed(locked, Via.DEADLINE)
     return moved
 
 
@@ -220,8 +223,14 @@ def _close(item_id: int, outcome: str, response: str, *, by: str, via: str, user
         if not moved:
             refuse(item_id, response)
         item = Item.objects.select_related("mailbox").get(pk=item_id)
-        announce([item.mailbox_id])
+        _closed([(item.pk, item.mailbox_id, item.tag)], via)
     return item
+
+
+def _closed(rows: Sequence[tuple[int, int, str]], via: str) -> None:
+    """Tell who has to write more with it, now, and who reads these mailboxes, after the commit. Rows of id, mailbox, tag."""
+    closing.send(Item, closed=[(pk, tag) for pk, _, tag in rows], via=via)
+    announce({mailbox for _, mailbox, _ in rows})
 
 
 def refuse(item_id: int, refused: str, *, mailbox_id: int | None = None) -> NoReturn:

@@ -55,16 +55,7 @@ def reply(parent: Message, sender: Peer, reply: Message) -> bool:
     if not waits.end(found, reply.content, f"{sender}, message {reply.pk}"):
         return False
     if found.quorum > 1 and (said := waits.notes(found, but=sender.pk)):
-        letters.drop(
-            found.sender.mailbox_id,
-            tag=f"mesh:acks:{found.pk}",
-            request=f"What the others said to your message {found.pk}: {first_line(found.content)}",
-            response=said,
-            by="the other recipients",
-            via=Item.Via.MESH,
-            wakes=False,
-            reserved=True,
-        )
+        waits.tell(found, said)
     return True
 
 

@@ -9,8 +9,8 @@ from django.db.models import Exists, OuterRef
 
 from inbox.errors import AlreadyClosed
 from inbox.models import Item
-from inbox.services import items
-from inbox.text import MAX_BYTES, clean
+from inbox.services import items, letters
+from inbox.text import MAX_BYTES, clean, first_line
 from mesh.models import Delivery, Message, Peer
 
 GONE = "The recipient is no longer reachable; nobody will answer this."
@@ -31,10 +31,12 @@ def lock(message: Message) -> Message:
 
 
 def is_open(message: Message) -> bool:
-    """Whether somebody still waits for it."""
+    """Whether somebody still waits for it. If so the wait is locked: nobody else ends it before the caller's word stands, or the
+    one who does would not know of it."""
     if message.wait_id is None:
         return False
-    return Item.objects.filter(pk=message.wait_id, status=Item.Status.PENDING).exists()
+    wait = Item.objects.select_for_update(no_key=True).filter(pk=message.wait_id, status=Item.Status.PENDING)
+    return wait.exists()
 
 
 def enough(message: Message) -> bool:
@@ -67,6 +69,28 @@ def notes(message: Message, *, but: int | None = None) -> str:
         return found[0].ack_note
     share = max(LEAST_OF_A_NOTE, MAX_BYTES // max(len(found), 1) - 250)
     return clean("\n".join(_line(row, share) for row in found), limit=MAX_BYTES)
+
+
+def tell(message: Message, said: str) -> None:
+    """What stands beside the end of a wait, as a letter of its own; the end is what wakes."""
+    letters.drop(
+        message.sender.mailbox_id,
+        tag=f"mesh:acks:{message.pk}",
+        request=f"What the others said to your message {message.pk}: {first_line(message.content)}",
+        response=said,
+        by="the other recipients",
+        via=Item.Via.MESH,
+        wakes=False,
+        reserved=True,
+    )
+
+
+def ended_by_others(ended: list[int]) -> None:
+    """Waits that staff, their agent, the deadline or the system ended, with what came before of those who acknowledged: whoever
+    acknowledges holds the wait's lock, so none is missed and none is told twice."""
+    told = Exists(Delivery.objects.filter(message=OuterRef("pk")).exclude(acknowledged_at=None))
+    for message in Message.objects.filter(told, wait__in=ended).select_related("sender__mailbox"):
+        tell(message, notes(message))
 
 
 def recipient_is_gone(peer: Peer) -> int:

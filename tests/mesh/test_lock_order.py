@@ -204,4 +204,4 @@ def check_order_and_letters():
             pair = (row.sender_id, row.recipient_id)
             assert row.item.pk > last.get(pair, 0), pair
             last[pair] = row.item.pk
-    assert Item.objects.filter(tag__regex="^mesh:(from|broadcast)").count() == made > 20
+    assert Item.objects.filter(tag__regex="^mesh:(from|broadcast)").count() == made > 0

@@ -9,6 +9,7 @@ from django.db import connection, transaction
 
 from agents.models import ToolCall, Turn
 from agents.services import conversations, turns, waking
+from inbox.errors import AlreadyClosed
 from inbox.models import Item
 from inbox.services import items
 from mesh.errors import NotAPeer, UnknownPeer
@@ -100,6 +101,43 @@ def test_a_reply_against_the_deadline(peers, race):
     expired = sum(outcome == "expired" for outcome, _ in found)
     assert expired + sum(response == "The answer." for _, response in found) == ROUNDS
     assert [letter.response for letter in letters(a)] == ["The answer."] * expired
+
+
+@pytest.mark.parametrize("other", ["the deadline", "staff"])
+def test_an_acknowledgement_against_who_else_may_end_a_wait(peers, race, other):
+    """The note is the answer, or comes as mail of its own: it is never between the two."""
+    a, b = peers("a", "b")
+    rounds = asked(a)
+
+    def end(message):
+        if other == "the deadline":
+            Item.objects.filter(pk=message.wait_id).update(due_at="2020-01-01T00:00Z")
+            items.expire_due()
+            return
+        try:
+            items.resolve(message.wait_id, "By staff.", by="bob", via="admin")
+        except AlreadyClosed:
+            pass
+
+    both(race, rounds, lambda m: answering.acknowledge(b, m.pk, "Taken."), end)
+    found = [response for _, response in waits(rounds)]
+    assert [letter.response for letter in letters(a)] == ["Taken."] * (ROUNDS - found.count("Taken."))
+
+
+def test_acknowledgements_below_the_quorum_against_the_deadline(peers, race):
+    a, b, _ = peers("a", "b", "c")
+    rounds = [sending.broadcast(sender(a), "Who?", blocking=True, quorum=2).message for _ in range(ROUNDS)]
+
+    def expire(message):
+        Item.objects.filter(pk=message.wait_id).update(due_at="2020-01-01T00:00Z")
+        items.expire_due()
+
+    both(race, rounds, lambda m: answering.acknowledge(b, m.pk, "Taken."), expire)
+    items.expire_due()  # those that were locked just then
+    assert {outcome for outcome, _ in waits(rounds)} == {"expired"}
+    said = [letter.response for letter in letters(a)]
+    assert sorted(set(said)) in (["Taken.", "b: Taken."], ["Taken."], ["b: Taken."])
+    assert len(said) == ROUNDS
 
 
 def test_retiring_against_a_send(peers, race, operator):

@@ -239,6 +239,37 @@ def test_a_wait_that_was_withdrawn_or_answered_by_staff_leaves_the_reply_as_mail
         items.resolve(by_staff.wait_id, "Nowhere.", by="eve", via="admin")
 
 
+def expire(wait):
+    backdate(wait, 1, "due_at")
+    items.expire_due()
+
+
+@pytest.mark.parametrize(
+    ("end", "outcome"),
+    [
+        (expire, "expired"),
+        (lambda wait: items.cancel(wait.pk, "Never mind.", by="bob", via="admin"), "cancelled"),
+        (lambda wait: items.resolve(wait.pk, "Go on.", by="bob", via="admin"), "answered"),
+        (lambda wait: items.withdraw(wait.pk, mailbox_id=wait.mailbox_id), "withdrawn"),
+        (lambda wait: leaving.retire(UserFactory(may=["mesh.manage_mesh"]), Peer.objects.last().pk), "undeliverable"),
+    ],
+)
+def test_who_acknowledged_before_a_quorum_came_to_nothing_is_not_forgotten(three, peers, end, outcome):
+    """Two of the three that are needed had spoken: what they said comes beside the end, once."""
+    a, b, c = three
+    peers("d")
+    message = sending.broadcast(sender(a), "Who?", blocking=True, quorum=3).message
+    answering.acknowledge(b, message.pk, "I take the first part.")
+    answering.acknowledge(c, message.pk)
+    assert not letters(a)
+    end(wait_of(message))
+    assert wait_of(message).outcome == outcome
+    (letter,) = letters(a)
+    assert letter.tag == f"mesh:acks:{message.pk}"
+    assert letter.response == "b: I take the first part.\nc: acknowledged"
+    assert not letter.wakes
+
+
 def test_a_wait_outlives_its_conversation(three, script):
     """The conversation that waits is closed: the answer is for the mailbox's next reader, once."""
     a, b, _ = three
