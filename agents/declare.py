@@ -17,7 +17,7 @@ from pydantic_core import to_json
 
 from agents import registry
 from agents.adapters.base import ToolSpec
-from agents.errors import BadDeclaration
+from agents.errors import BadDeclaration, LeaveTurn, ToolGaveUp
 from agents.limits import check_limits
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -76,7 +76,10 @@ class Tool:
     def __call__(self, context: ToolContext, arguments: pydantic.BaseModel) -> str:
         """Run it; the result as text."""
         first = (context,) if self.takes_context else ()
-        result = self.run(*first, **_as_keywords(arguments))
+        try:
+            result = self.run(*first, **_as_keywords(arguments))
+        except (LeaveTurn, SystemExit) as error:  # the end of an agent or a program that it ran, not of this turn
+            raise ToolGaveUp(f"{type(error).__name__}: {error}") from error
         if isinstance(result, str):
             return result
         return "" if result is None else to_json(result, fallback=str).decode()

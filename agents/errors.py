@@ -87,6 +87,12 @@ class ToolTooSlow(AgentsError):
     slug = "tool-too-slow"
 
 
+class ToolGaveUp(AgentsError):
+    """What the tool itself called was ended: an agent's turn on a store of its own, or a program."""
+
+    slug = "tool-gave-up"
+
+
 class BadDeclaration(AgentsError):
     """A declaration in a glove.py cannot be used."""
 

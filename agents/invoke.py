@@ -8,12 +8,11 @@ import pydantic
 from django.db import connections
 
 from agents.declare import Tool, ToolContext
-from agents.errors import LeaveTurn
 from inbox.errors import InboxError
 from inbox.text import MAX_RESULT_BYTES, clean
 
 log = logging.getLogger(__name__)
-LATE_WAIT_S = 60  # how long a late result waits for the journal to say that it is late
+LATE_WAIT_S = 300  # how long a late result waits for the journal to say that it is late; the database may be away
 
 Outcome = tuple[str, str]  # done, failed or unknown; the result
 
@@ -23,8 +22,6 @@ def invoke(tool: Tool, context: ToolContext, arguments: pydantic.BaseModel) -> O
     for left in range(tool.retries, -1, -1):
         try:
             return "done", clean(tool(context, arguments), limit=MAX_RESULT_BYTES)
-        except LeaveTurn:
-            raise
         except Exception as error:
             log.warning("The tool %s failed", tool.name, exc_info=not isinstance(error, InboxError))
             if not left:

@@ -170,6 +170,9 @@ def _within_bounds(work: Callable[[], str]) -> str:
 
 def _is_the_tools(error: Exception) -> bool:
     """Whether a fault lies in what the tool asked of the database, rather than in the database being away: a statement that was
-    too slow, one after a fault that the tool had swallowed, and wrong SQL, which on SQLite is no class of its own."""
+    too slow, one after a fault that the tool had swallowed, one after so long a pause that the session was ended, and wrong SQL,
+    which on SQLite is no class of its own."""
     cause = error.__cause__
-    return getattr(cause, "sqlstate", None) in ("57014", "25P02") or getattr(cause, "sqlite_errorcode", None) == 1
+    return (
+        getattr(cause, "sqlstate", None) in ("57014", "25P02", "25P03") or getattr(cause, "sqlite_errorcode", None) == 1
+    )

@@ -11,7 +11,7 @@ from pydantic import AfterValidator
 from agents import ToolContext, tool
 from agents.adapters.base import ModelError, Reply, ToolUse, Usage
 from agents.adapters.blocks import dumps
-from agents.errors import BadTasks
+from agents.errors import BadTasks, PutOff, TurnFailed
 from agents.models import Task, ToolCall, Turn
 from agents.services import hot, turns
 from agents.services.conversations import say
@@ -367,6 +367,27 @@ def test_a_tool_within_its_timeout_is_like_any_other(conversation, declare, scri
     assert Item.objects.count() == 1
 
 
+@pytest.mark.parametrize("options", [{}, {"timeout": 30}, {"atomic": True}], ids=["plain", "timed", "atomic"])
+@pytest.mark.parametrize(
+    "error", [TurnFailed("refusal", "It would not."), PutOff("overloaded", "Full."), SystemExit(2)], ids=repr
+)
+@pytest.mark.django_db(transaction=True)
+def test_what_ends_another_turn_or_program_is_a_failed_result_here(conversation, declare, script, error, options):
+    """A tool may run an agent on a store of its own, or a command's main(): their end is not this turn's."""
+
+    @tool(**options)
+    def delegate() -> str:
+        """Let somebody else do it."""
+        raise error
+
+    declare(delegate)
+    script(use("delegate"), "It did not work.")
+    assert ask(conversation) == "done"
+    ((_, status, result),) = calls(conversation)
+    assert (status, result) == ("failed", f"{type(error).__name__}: {error}")
+    assert_sound()
+
+
 # --- Atomic
 @pytest.mark.parametrize("how", ["raises", "database"])
 def test_an_atomic_tool_that_fails_leaves_nothing_but_its_failed_call(conversation, declare, script, how):
@@ -463,6 +484,29 @@ def test_a_database_that_goes_away_in_an_atomic_tool_is_no_result(conversation, 
     backdate(open_turn(conversation), 1, "not_before")
     assert run_queued(conversation) == ["done"]
     assert calls(conversation) == [("plan", "done", "Planned.")]
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db(transaction=True)
+def test_an_atomic_tool_whose_session_fell_idle_has_failed(conversation, declare, script):
+    """It waited for something that is no database. Put off, it would hold its mailbox's lock again and again for a day."""
+
+    @tool(atomic=True)
+    def slow(ctx: ToolContext) -> str:
+        """Slow."""
+        ctx.post("a", "b?")
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 50")
+        time.sleep(0.5)
+        ctx.post("a", "c?")
+        return "Never."
+
+    declare(slow)
+    script(use("slow"), "Oh.")
+    assert ask(conversation) == "done"
+    assert [status for _, status, _ in calls(conversation)] == ["failed"]
+    assert not Item.objects.exists()
+    assert_sound()
 
 
 @pytest.mark.slow
