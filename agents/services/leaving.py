@@ -25,7 +25,7 @@ def put_off(run: TurnRun, fault: PutOff) -> float | None:
         return None
     wait = min(run.limits.backoff_s * 2 ** min(backoffs, 30), run.limits.backoff_max_s)
     if fault.seconds is not None:
-        wait = max(fault.seconds, 0.0)
+        wait = max(fault.seconds, run.limits.backoff_s)  # "at once" would be said as often as it is asked
     with transaction.atomic():
         run.leave(
             "queued",

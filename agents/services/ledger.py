@@ -4,10 +4,11 @@ from decimal import Decimal
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Count, Q, QuerySet, Sum
+from django.db import transaction
+from django.db.models import Count, F, Q, QuerySet, Sum
 
 from agents.adapters.base import ModelError, Reply, Usage
-from agents.models import ModelCall
+from agents.models import ModelCall, Turn
 from agents.services import hot
 from agents.services.hot import Claim
 
@@ -20,7 +21,9 @@ class Account:
     def __init__(self, claim: Claim) -> None:
         self._claim = claim
         self._rows: list[list[Any]] = []
-        self.tokens = [claim.input_tokens, claim.output_tokens]
+        self._written = [claim.input_tokens, claim.output_tokens]
+        self._attempt = min(claim.backoffs + 1, 32_000)
+        self.tokens = list(self._written)
 
     def note(self, purpose: str, seconds: float, outcome: Reply | ModelError) -> None:
         """A model call, to be kept with the run's next transaction. One that gave nothing may have cost something too."""
@@ -38,7 +41,7 @@ class Account:
                 claim.agent,
                 model[:100],
                 purpose,
-                min(claim.backoffs + 1, 32_000),
+                self._attempt,
                 usage.input_tokens,
                 usage.output_tokens,
                 usage.cache_read_tokens,
@@ -49,12 +52,28 @@ class Account:
                 error[:40],
             ]
         )
+        if not error:
+            self._attempt = 1
 
     def write(self) -> None:
         """In the caller's transaction, so that a call is counted once or not at all."""
         if self._rows:
             hot.insert_model_calls(self._rows)
-            self._rows = []
+            self._rows, self._written = [], list(self.tokens)
+
+    def write_too_late(self) -> None:
+        """What a run has spent that is its turn's no more, because that was cancelled or taken over: its replies are nowhere, but
+        they were paid for, and count against the budgets. A turn that another runs is that one's to write."""
+        if not self._rows:
+            return
+        incoming, outgoing = (now - before for now, before in zip(self.tokens, self._written, strict=True))
+        for row in self._rows:
+            row[-1] = row[-1] or "too_late"
+        with transaction.atomic():
+            hot.lock_conversation(self._claim.conversation, tokens=(incoming, outgoing, 0))
+            ended = Turn.objects.filter(pk=self._claim.turn, token=None).exclude(finished_at=None)
+            ended.update(input_tokens=F("input_tokens") + incoming, output_tokens=F("output_tokens") + outgoing)
+            self.write()
 
 
 def prompt_tokens(usage: Usage) -> int:

@@ -97,6 +97,14 @@ def _ready(claim: hot.Claim) -> TurnRun | None:
 
 def _run(run: TurnRun) -> str:
     try:
+        return _run_and_leave(run)
+    except Fenced:
+        run.account.write_too_late()
+        raise
+
+
+def _run_and_leave(run: TurnRun) -> str:
+    try:
         loop.run_turn(run)
         return "done"
     except HandBack:

@@ -7,7 +7,7 @@ import pytest
 from agents import Agent, limits
 from agents.errors import BadBudget, BadDeclaration, ConversationNotFound, UnknownAgent
 from agents.models import BudgetRaise, Conversation, ModelCall, Turn
-from agents.services import budgets, ledger
+from agents.services import budgets, hot, ledger, turns
 from agents.services.conversations import retry, say
 from inbox.errors import NotAllowed
 from tests.agents.kit import ask, assert_sound, last_turn, run_queued, transcript
@@ -161,14 +161,41 @@ def test_what_a_failed_call_cost_is_counted_with_the_turn(agent, script, convers
 
 
 def test_a_turn_that_was_cancelled_keeps_what_it_had_spent(declare, script, conversation):
+    """The call during which it was cancelled included: it was paid for, and to cancel in time is no way past a budget."""
     from agents.services.conversations import cancel
 
-    declare()
-    script(use("glove_update_tasks", todos=[]), at("Too late.", lambda: cancel(conversation.pk)))
+    declare(limits={"conversation_tokens_per_day": 10})
+    script(at("Too late.", lambda: cancel(conversation.pk)))
     assert ask(conversation) == "fenced"
     turn = Turn.objects.get(status="cancelled")
     fresh = Conversation.objects.get(pk=conversation.pk)
-    assert fresh.input_tokens == turn.input_tokens > 0
+    (row,) = ModelCall.objects.all()
+    assert (row.error, row.stop_reason) == ("too_late", "end_turn")
+    assert row.input_tokens == fresh.input_tokens == turn.input_tokens > 10
+    assert row.output_tokens == fresh.output_tokens == turn.output_tokens > 0
+    assert ask(conversation) == "failed"
+    assert last_turn(conversation).reason == "over_budget"
+
+
+def test_what_an_overtaken_worker_spent_is_counted_beside_the_others(agent, script, conversation):
+    script(at("Too late.", lambda: hot.claim(backdate(last_turn(conversation), 1, "lease_until").pk, 30)))
+    assert ask(conversation) == "fenced"
+    turn = backdate(last_turn(conversation), 1, "lease_until")
+    assert turns.start(turn.pk) == "done"
+    assert list(ModelCall.objects.order_by("pk").values_list("error", flat=True)) == ["too_late", ""]
+    fresh = Conversation.objects.get(pk=conversation.pk)
+    assert fresh.input_tokens == ledger.totals(ModelCall.objects.all())["input_tokens"]
+
+
+def test_an_attempt_is_counted_for_its_own_reply(declare, script, conversation):
+    """After passing faults and a reply, the next call is a first one again."""
+    from agents.adapters import ModelError
+
+    declare()
+    script(ModelError("overloaded"), use("glove_update_tasks", todos=[]), "All done.")
+    assert ask(conversation) == "put_off"
+    assert turns.start(backdate(last_turn(conversation), 1, "not_before").pk) == "done"
+    assert list(ModelCall.objects.order_by("pk").values_list("attempt", flat=True)) == [1, 2, 1]
 
 
 # --- Where limits are set

@@ -96,7 +96,7 @@ def test_a_turn_that_is_not_due_is_not_claimed(queued):
 # --- The fence
 @pytest.mark.parametrize("end", ["reclaimed", "cancelled"])
 def test_a_worker_that_slept_can_write_nothing(queued, conversation, script, end):
-    """Promise 9: in mid model call its turn is taken over, or cancelled; its reply is refused."""
+    """Promise 9: in mid model call its turn is taken over, or cancelled; its reply is refused. (What it cost is counted.)"""
 
     def meanwhile():
         if end == "cancelled":
@@ -108,7 +108,7 @@ def test_a_worker_that_slept_can_write_nothing(queued, conversation, script, end
     assert turns.start(queued.pk) == "fenced"
     assert transcript(conversation) == [("user", "message", "Hello.")]
     assert fresh(queued).status == ("cancelled" if end == "cancelled" else "running")
-    assert fresh(queued).input_tokens == 0
+    assert fresh(queued).model_calls == 0
 
 
 def test_a_worker_that_slept_before_its_tool_starts_none(queued, conversation, declare, script):
@@ -325,11 +325,21 @@ def test_the_wait_doubles_up_to_five_minutes(queued, script, bells):
     assert max(countdown for _, countdown in bells) <= 60  # a longer one is the sweep's
 
 
-@pytest.mark.parametrize("asked", [0, 7, 300, 4000])
+@pytest.mark.parametrize("asked", [7, 300, 4000])
 def test_the_provider_says_when(queued, script, bells, asked):
     script(ModelError("rate_limited", retry_after=asked))
     assert turns.start(queued.pk) == "put_off"
     assert seconds_until(queued) == pytest.approx(asked, abs=2)
+
+
+@pytest.mark.parametrize("asked", [0, 0.001])
+def test_a_provider_that_says_at_once_is_not_asked_without_a_pause(queued, script, bells, asked):
+    """A thousand turns would ask it as fast as they can, for a day."""
+    script(rest=ModelError("rate_limited", retry_after=asked))
+    for _ in range(3):
+        backdate(queued, 1, "not_before")
+        assert turns.start(queued.pk) == "put_off"
+    assert [countdown for _, countdown in bells] == [1.5, 1.5, 1.5]
 
 
 def test_a_reply_ends_the_trouble(queued, declare, script, bells):
