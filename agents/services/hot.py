@@ -15,7 +15,6 @@ from agents.errors import Fenced
 from agents.frames import draw_nonce, frame
 from inbox.services import reading, statements
 
-MAX_MESSAGES = 50
 OF_TALK = "(SELECT c.%s FROM agents_conversation c WHERE c.id = agents_turn.conversation_id)"
 ADDRESS = (
     "(SELECT b.address FROM agents_conversation c JOIN inbox_mailbox b ON b.id = c.mailbox_id"
@@ -114,16 +113,13 @@ def receive(claim: Claim, lease_s: float, mailbox: int) -> Received:
         place, is_queued, has_mail, is_reminded = fence(
             claim.turn, claim.token, f"{RENEW}, heard = {HEARD}", [lease_s], returning=FOUND, asked=[*mine, *mine]
         )
-        queued = (
-            statements.rows(f"{QUEUED} ORDER BY id LIMIT {MAX_MESSAGES + 1}", [claim.conversation]) if is_queued else []
-        )
+        messages, more_messages = _queued(claim.conversation) if is_queued else ([], False)
         letters, more_mail = reading.take(mailbox, claim.conversation, claim.turn) if has_mail else ([], False)
-        messages = [pk for (pk,) in queued[:MAX_MESSAGES]]
         if messages:
             _give_places(messages, place, claim.turn)
         if letters:
             _insert_letters(letters, place + len(messages), claim)
-        if more_mail or len(queued) > MAX_MESSAGES:
+        if more_mail or more_messages:
             fence(claim.turn, claim.token, "heard = -1", [])
         reminders = reading.open_requests(*mine, blocking_only=True) if is_reminded else []
         history = History(read_since_summary(claim.conversation), reminders)
@@ -201,6 +197,17 @@ def insert_turn(conversation: int) -> int | None:
         [conversation, conversation],
     )
     return row and row[0]
+
+
+def _queued(conversation: int) -> tuple[list[int], bool]:
+    """The messages to give places to, and whether some are left."""
+    found = statements.rows(
+        "SELECT id, text FROM agents_message WHERE conversation_id = %s AND place IS NULL"
+        f" ORDER BY id LIMIT {reading.MAX_ITEMS + 1}",
+        [conversation],
+    )
+    most = reading.how_many(len(text.encode()) for _, text in found)
+    return [pk for pk, _ in found[:most]], most < len(found)
 
 
 def _give_places(messages: list[int], place: int, turn: int) -> None:

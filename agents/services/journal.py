@@ -80,7 +80,7 @@ class TurnRun(ClaimedTurn):
             counted = REPLIED + ", compactions = compactions + 1" + SPENT
             place = self.keep(counted, self._spent, returning=hot.LAST_PLACE)[0] + 1
             self.account.write()
-            hot.insert_message(self.claim, place, self.store.summary_text(reply.text), sender="user", kind="summary")
+            hot.insert_message(self.claim, place, self.store.summary_text(_shown(reply)), sender="user", kind="summary")
             Conversation.objects.filter(pk=self.conversation.pk).update(head=place, context_tokens=0)
         self.place, self.context_tokens = place, 0
         self.compactions += 1
@@ -123,5 +123,5 @@ class TurnRun(ClaimedTurn):
 
 
 def _shown(reply: Reply) -> str:
-    """What a person reads of the last reply: one that was cut at its length limit says so."""
+    """What is read of a last reply or a summary: one that was cut at its length limit says so."""
     return reply.text + CUT if reply.stop_reason == "max_tokens" else reply.text

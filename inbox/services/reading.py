@@ -1,6 +1,7 @@
 """How mail wakes its reader and how a turn reads it: plain SQL that both databases take, since every turn runs it."""
 
 import datetime
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from django.db import connection
@@ -67,10 +68,22 @@ def take(mailbox_id: int, reader: int, run: int) -> tuple[list[Mail], bool]:
         [mailbox_id, reader],
     )
     found = [_mail(row) for row in resolved]
-    taken = _within_bounds(found)
+    taken = found[: how_many(len(mail.request.encode()) + len(mail.response.encode()) for mail in found)]
     if taken:
         consume([mail.id for mail in taken], run)
     return sorted(taken, key=lambda mail: (mail.resolved_at, mail.id)), len(taken) < len(found)
+
+
+def how_many(sizes: Iterable[int]) -> int:
+    """How many of these, by their bytes, enter a history at once: at most MAX_ITEMS or MAX_BYTES. The first goes in whatever its
+    size, or it would never be read."""
+    taken = total = 0
+    for size in sizes:
+        total += size
+        if taken == MAX_ITEMS or (taken and total > MAX_BYTES):
+            break
+        taken += 1
+    return taken
 
 
 def consume(ids: list[int], run: int | None) -> int:
@@ -88,17 +101,6 @@ def open_requests(mailbox_id: int, reader: int, *, blocking_only: bool = False) 
     only = "AND blocking" if blocking_only else ""
     found = statements.rows(f"SELECT id, tag, blocking, request {PENDING} {only} ORDER BY id", [mailbox_id, reader])
     return [OpenRequest(pk, tag, bool(blocking), request) for pk, tag, blocking, request in found]
-
-
-def _within_bounds(found: list[Mail]) -> list[Mail]:
-    taken: list[Mail] = []
-    size = 0
-    for mail in found[:MAX_ITEMS]:
-        size += len(mail.request.encode()) + len(mail.response.encode())
-        if taken and size > MAX_BYTES:  # the first one goes in whatever its size, or it would never be read
-            break
-        taken.append(mail)
-    return taken
 
 
 def _mail(row: Any) -> Mail:

@@ -180,6 +180,19 @@ def test_at_most_fifty_messages_then_the_rest(conversation, script):
     assert_sound()
 
 
+@pytest.mark.parametrize("letter", ["x", "\N{SNOWMAN}"])
+def test_at_most_a_hundred_kilobytes_of_messages_then_the_rest(conversation, script, letter):
+    """Fifty messages of 64 kB would be more than any model reads, and be lost to it in a summary."""
+    model = script("One.", "Two.", "Three.")
+    said = [f"{n} {letter * (60_000 // len(letter.encode()))}" for n in range(3)]
+    for text in said:
+        say(conversation.pk, text)
+    assert run_queued(conversation) == ["done", "done", "done"]
+    assert [sum(text in texts(prompt) for text in said) for prompt in model.prompts] == [1, 2, 3]
+    assert [text for sender, _, text in transcript(conversation) if sender == "user"] == said
+    assert_sound()
+
+
 def test_exactly_fifty_leave_nothing(conversation, script):
     script()
     for n in range(50):
