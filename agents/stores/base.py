@@ -65,6 +65,7 @@ class StoreAdapter(abc.ABC):
 
     `get_permission(tool, arguments) -> "grant" | "deny" | None`, where arguments is canonical JSON
     `set_permission(tool, decision, *, scope, arguments="")`, where scope is call, arguments or any
+    `use_permission(tool, arguments)`: see below
     """
 
     subclasses: ClassVar[list[type["StoreAdapter"]]] = []
@@ -112,6 +113,11 @@ class StoreAdapter(abc.ABC):
         from agents.stores.run import run_on_store  # the loop imports stores' kin
 
         return run_on_store(agent, self, text)
+
+    def use_permission(self, tool: str, arguments: str) -> str | None:
+        """As get_permission, for a call that is about to run: a grant of scope call is used up by it. A store that keeps such
+        grants says here how."""
+        return self.get_permission(tool, arguments)  # type: ignore[attr-defined]
 
     @classmethod
     def has(cls, group: str) -> bool:

@@ -167,6 +167,12 @@ class DatabaseStore(StoreAdapter):
         """See StoreAdapter."""
         return permissions.standing(self.conversation.agent, tool, self.conversation.mailbox_id, arguments)
 
+    def use_permission(self, tool: str, arguments: str) -> str | None:
+        """See StoreAdapter."""
+        if not permissions.spend(self.conversation.agent, tool, self.conversation.mailbox_id, arguments):
+            return "grant"
+        return "deny" if self.get_permission(tool, arguments) == "deny" else None
+
     def set_permission(self, tool: str, decision: str, *, scope: str, arguments: str = "") -> None:
         """See StoreAdapter."""
         permissions.record(

@@ -177,6 +177,19 @@ class MemoryStore(StoreAdapter):
         }
         return "deny" if "deny" in fits else "grant" if fits else None
 
+    def use_permission(self, tool: str, arguments: str) -> str | None:
+        """See StoreAdapter. Lasting grants are used before those for one call."""
+        with self._lock:
+            decision, kept = self.get_permission(tool, arguments), self._state["permissions"]
+            once = (tool, "grant", "call", arguments)
+            lasting = any(
+                (name, given) == (tool, "grant") and (scope == "any" or (scope == "arguments" and exact == arguments))
+                for name, given, scope, exact in kept
+            )
+            if decision == "grant" and not lasting:
+                kept.remove(once)
+            return decision
+
     def set_permission(self, tool: str, decision: str, *, scope: str, arguments: str = "") -> None:
         """See StoreAdapter."""
         with self._lock:

@@ -102,7 +102,9 @@ class StoreRun:
 
     def begin(self, call: Call, gate: str | None) -> bool:
         """A gated call needs a grant; a store that keeps none runs none."""
-        if gate is not None and self._decision(call.name, gate) != "grant":
+        if gate is not None and not (
+            self.store.has("permissions") and self.store.use_permission(call.name, gate) == "grant"
+        ):
             call.status, call.result = "denied", REFUSED.format(tool=call.name)
             return False
         call.status = "running"
@@ -114,11 +116,10 @@ class StoreRun:
 
     def run_atomic(self, call: Call, gate: str | None, work: Callable[[], str]) -> None:
         """The effect is undone where the tool fails."""
-        if not self.begin(call, gate):
-            return
         try:
             with self.store.atomic():
-                self.settle(call, "done", work())
+                if self.begin(call, gate):
+                    self.settle(call, "done", work())
         except Exception as error:
             self.settle(call, "failed", error_text(error))
 
@@ -139,9 +140,6 @@ class StoreRun:
 
     def pause_connection(self) -> None:
         """Nothing to give back."""
-
-    def _decision(self, tool: str, gate: str) -> str | None:
-        return self.store.get_permission(tool, gate) if self.store.has("permissions") else None
 
     def _open_requests(self, *, blocking_only: bool = False) -> list[Any]:
         if not self.store.has("inbox"):

@@ -220,6 +220,18 @@ class StoreContract:
             assert store.get_permission("look", '{"x":2}') == "deny"
             assert store.get_permission("look", '{"x":1}') == "grant"
 
+    def test_a_grant_for_one_call_is_used_up_by_it(self) -> None:
+        for store in self._with("permissions"):
+            store.set_permission("look", "grant", scope="call", arguments='{"x":1}')
+            assert store.use_permission("look", '{"x":2}') is None
+            assert store.get_permission("look", '{"x":1}') == "grant"
+            assert store.use_permission("look", '{"x":1}') == "grant"
+            assert store.use_permission("look", '{"x":1}') is None
+            store.set_permission("look", "grant", scope="arguments", arguments='{"x":1}')
+            assert [store.use_permission("look", '{"x":1}') for _ in range(2)] == ["grant", "grant"]
+            store.set_permission("look", "deny", scope="any")
+            assert store.use_permission("look", '{"x":1}') == "deny"
+
     # --- The loop on it
 
     def test_an_agent_runs_on_it(self) -> None:
@@ -271,6 +283,13 @@ class StoreContract:
             agent.run(store, "Again.")
         last = store.get_messages()[-2].calls[0]
         assert last.status == ("done" if store.has("permissions") else "denied")
+
+    def test_a_gated_call_uses_its_grant_up(self) -> None:
+        for store in self._with("permissions"):
+            store.set_permission("gated", "grant", scope="call", arguments="{}")
+            with self._agent([_use("gated"), _use("gated")], "Done once.") as (agent, _):
+                agent.run(store, "Go.")
+            assert [call.status for call in store.get_messages()[1].calls] == ["done", "denied"]
 
     def test_an_atomic_tool_that_fails_leaves_nothing(self) -> None:
         for store in self._with("inbox"):
