@@ -18,6 +18,7 @@ from agents.adapters.blocks import parse_input
 from inbox.text import clean
 
 MAX_BYTES = 64 * 1024 * 1024  # of one reply: far more than a model can say
+MAX_TOKENS = 50_000_000  # that one answer may claim to have taken: far more than it can, and their sums fit a column
 # delta type -> (its key, the key of the block it adds to); the rest is in `_Open.add`.
 _PIECES = {
     "text_delta": ("text", "text"),
@@ -89,7 +90,10 @@ class _Open:
         if kind in _PIECES:
             source, target = _PIECES[kind]
             first = self.block.get(target) if target != "input" else ""
-            self.pieces.setdefault(target, [first or ""]).append(delta[source])
+            pieces = self.pieces.setdefault(target, [first or ""])
+            pieces.append(delta[source])
+            if not all(isinstance(piece, str) for piece in (pieces[0], pieces[-1])):
+                raise TypeError("text is a string")
         elif kind == "signature_delta":
             self.block["signature"] = delta["signature"]
         elif kind == "citations_delta":
@@ -180,4 +184,4 @@ class Draft:
     def usage(self) -> Usage:
         names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
         counts = [self._usage.get(name) for name in names]
-        return Usage(*(count if isinstance(count, int) and count > 0 else 0 for count in counts))
+        return Usage(*(min(count, MAX_TOKENS) if isinstance(count, int) and count > 0 else 0 for count in counts))
