@@ -11,8 +11,9 @@ SCRIPTED = "agents.adapters.scripted.ScriptedModel"
 
 
 @pytest.fixture
-def stormy(settings):
-    """The agent `storm` is declared, and its model answers."""
+def stormy(settings, monkeypatch):
+    """The agent `storm` is declared, and its model answers at once."""
+    monkeypatch.setattr("tests.storm.agent.pause", lambda least, most: None)
     settings.AGENT_MODELS = {"default": {"BACKEND": SCRIPTED, "OPTIONS": {"script": "tests.storm.model.reply"}}}
     with registry.isolated():
         yield declare()

@@ -10,14 +10,12 @@ from django.db import connection
 from django.db.models import F
 
 from agents import invariants as agents_invariants
-from agents import registry
 from agents.models import Conversation, Message, ToolCall, Turn
 from agents.services import conversations, turns
 from inbox import invariants
 from inbox.clock import clock
 from inbox.models import EarlyAnswer, Item, Mailbox, Notification
 from inbox.services import items
-from tests.storm.agent import declare
 
 pytestmark = pytest.mark.django_db
 
@@ -70,17 +68,9 @@ def drop_on_sqlite(cursor, table, name):
 
 
 @pytest.fixture
-def world(unguarded, settings):
+def world(unguarded, stormy):
     """A conversation in which everything has happened once, by the services themselves."""
-    settings.AGENT_MODELS = {
-        "default": {
-            "BACKEND": "agents.adapters.scripted.ScriptedModel",
-            "OPTIONS": {"script": "tests.storm.model.reply"},
-        }
-    }
-    with registry.isolated():
-        declare()
-        yield World()
+    return World()
 
 
 class World:

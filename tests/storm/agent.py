@@ -14,11 +14,16 @@ def note(kind: str, key: str) -> None:
         os.close(line)
 
 
+def pause(least: float, most: float) -> None:
+    """Take some time, in seconds, as real work does. Tests in which nothing else happens meanwhile leave it out."""
+    time.sleep(random.uniform(least, most))
+
+
 @tool
 def work(ctx: ToolContext, what: str) -> str:
     """Do something that must not happen twice."""
     note("work", ctx.idempotency_key)
-    time.sleep(random.uniform(0, 0.15))
+    pause(0, 0.15)
     return f"Worked on {what}."
 
 
@@ -26,7 +31,7 @@ def work(ctx: ToolContext, what: str) -> str:
 def work_again(ctx: ToolContext, what: str) -> str:
     """Do something that may happen twice."""
     note("again", ctx.idempotency_key)
-    time.sleep(random.uniform(0, 0.15))
+    pause(0, 0.15)
     return f"Worked on {what}."
 
 
@@ -34,7 +39,7 @@ def work_again(ctx: ToolContext, what: str) -> str:
 def work_long(ctx: ToolContext, what: str) -> str:
     """Do something that takes two seconds."""
     note("long", ctx.idempotency_key)
-    time.sleep(2)
+    pause(2, 2)
     return f"Worked long on {what}."
 
 

@@ -5,16 +5,16 @@ A text may hold `word:<w>`, which the answer repeats, and with it a wish: `wish:
 
 import random
 import re
-import time
 
 from agents.adapters.base import ModelError
+from tests.storm import agent
 
 MOST_CALLS = 4
 
 
 def reply(messages, tools):
     # Now and then long enough that a lease lapses while its worker is stopped, and the turn runs on elsewhere when it wakes.
-    time.sleep(random.choices([random.uniform(0, 0.03), random.uniform(0.5, 2)], [3, 1])[0])
+    agent.pause(*random.choices([(0, 0.03), (0.5, 2)], [3, 1])[0])
     new = _since_last_reply(messages)
     texts = [block["text"] for block in new if block.get("type") == "text"]
     words = re.findall(r"\bword:(\w+)", " ".join(texts))
