@@ -25,15 +25,15 @@ from agents.transcript import messages_after, reached
 from inbox.errors import NotAllowed
 from inbox.http.auth import Call
 from inbox.http.fields import PathId
-from inbox.http.paging import Page, Paging, cut, make_cursor, newest_first, read_cursor
+from inbox.http.paging import Page, Paging, by_position, cut, make_cursor, newest_first, read_cursor
 
 router = Router(tags=["agents"])
 
 
 @router.get("/agents", response=Page[AgentOut], summary="The declared agents")
-def list_agents(request: Call) -> dict[str, Any]:
+def list_agents(request: Call, paging: Paging) -> dict[str, Any]:
     request.auth.require("read")
-    return {"items": [registry.agents[name] for name in sorted(registry.agents)], "next": None}
+    return by_position([registry.agents[name] for name in sorted(registry.agents)], paging, "agents")
 
 
 @router.get("/agents/{name}/usage", response=Page[UsageDay], summary="An agent's tokens and cost by day, newest first")
@@ -122,8 +122,8 @@ def conversation_usage(request: Call, conversation_id: PathId, wish: Annotated[D
 
 
 @router.get("/conversations/{id:conversation_id}/tasks", response=Page[TaskOut], summary="The agent's task list")
-def list_tasks(request: Call, conversation_id: PathId) -> dict[str, Any]:
-    return {"items": list(_seen(request, conversation_id).tasks.all()), "next": None}
+def list_tasks(request: Call, conversation_id: PathId, paging: Paging) -> dict[str, Any]:
+    return by_position(list(_seen(request, conversation_id).tasks.all()), paging, "tasks")
 
 
 # --- Permissions

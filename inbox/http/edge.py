@@ -1,5 +1,6 @@
 """The one API, with what every route has in common: strict input, who calls, problems, idempotency, a true description."""
 
+import inspect
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
@@ -44,12 +45,14 @@ class EdgeAPI(NinjaAPI):
 
     def _edge(self, run: Run) -> Run:
         """1. Who calls. 2. Is what she sent fit to read. 3. Has she sent it before. 4. The route."""
+        known = _parameters(run)
 
         @wraps(run)
         def answer(request: HttpRequest, **path: Any) -> HttpResponse:
             try:
                 caller = self.gate(request)
                 parser.check_query(request.GET)
+                parser.check_names(request.GET, known)
                 parser.check_strings(path, "The address")
                 parser.require_json(request)
                 response = idempotency.once(request, caller.id, lambda: run(request, **path))
@@ -60,3 +63,10 @@ class EdgeAPI(NinjaAPI):
                 return self.on_exception(request, error)
 
         return answer
+
+
+def _parameters(run: Run) -> list[str]:
+    """What the route takes in the query string. Ninja decorates the method `run` of its operation, perhaps more than once."""
+    operation: Operation = inspect.unwrap(run).__self__
+    queries = [model for model in operation.models if model.__ninja_param_source__ == "query"]
+    return [name for model in queries for name in model.__ninja_flatten_map__]

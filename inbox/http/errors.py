@@ -39,6 +39,12 @@ class RepeatedParameter(InboxError):
     slug, status = "repeated-parameter", 422
 
 
+class UnknownParameter(InboxError):
+    """The query string names a parameter that this address does not take. Check its spelling."""
+
+    slug, status = "unknown-parameter", 422
+
+
 class TooDeep(InboxError):
     """The body is nested too deeply."""
 

@@ -75,6 +75,16 @@ def check_query(query: MultiValueDict[str, Any]) -> None:
             _storable(value, name)
 
 
+def check_names(query: MultiValueDict[str, Any], known: list[str]) -> None:
+    """UnknownParameter where the query string names what is not known here: a misspelt filter would let everything through."""
+    if unknown := [name for name in query if name not in known]:
+        shown = ", ".join(repr(text.clean(name[:60])) for name in unknown[:5])
+        takes = f"takes {', '.join(known)}" if known else "takes no parameters"
+        raise errors.UnknownParameter(
+            f"Unknown in the query string: {shown}. Check the spelling: this address {takes}.", known=known
+        )
+
+
 def has_body(request: HttpRequest) -> bool:
     """Whether the caller sent one. A form that somebody has read already counts."""
     try:

@@ -4,7 +4,8 @@ import base64
 
 import pytest
 
-from agents.models import Message
+from agents import registry
+from agents.models import Message, Task
 from agents.services import conversations
 from inbox.services import items, letters
 from tests.api.kit import assert_problem, by_key
@@ -57,6 +58,18 @@ def test_fifty_by_default(world):
     page = by_key(world.ada).get("/inbox/items?tag=lot").json()
     assert len(page["items"]) == 50
     assert page["next"]
+
+
+def test_short_lists_have_pages_too(world):
+    """Every list takes `limit` and `cursor`, so that one loop reads them all."""
+    talk = conversations.open_conversation(world.mailbox.pk)
+    for place in range(5):
+        Task.objects.create(conversation=talk, position=place, content=f"Do {place}", active_form="Doing")
+    ids, sizes = walk(by_key(world.ada), f"/conversations/{talk.pk}/tasks", 2)
+    assert (len(set(ids)), sizes) == (5, [2, 2, 1])
+    page = by_key(world.ada).get("/agents?limit=200").json()
+    assert ([agent["name"] for agent in page["items"]], page["next"]) == (sorted(registry.agents), None)
+    assert_problem(by_key(world.ada).get(f"/agents?cursor={own('tasks', 1)}"), 422, "bad-cursor")
 
 
 def own(name, *numbers):

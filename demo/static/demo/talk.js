@@ -118,8 +118,8 @@
   function inWords(tag, request = "") {
     const [kind, ...rest] = tag.split(":");
     if (kind === "mesh") return meshInWords(rest, LETTER.exec(request));
-    const known = { restock: "Back in stock: ", pay: "Payment: order ", approval: "Approval: " }[kind];
-    return known && rest.length ? known + rest.join(" ") : tag.replaceAll(":", " ");
+    const known = { restock: "Back in stock: ", pay: "Payment: order ", approval: "Approval: ", roast: "Next roast: " }[kind];
+    return known && rest.length ? known + rest.join(" ").replaceAll("_", " ") : tag.replaceAll(":", " ");
   }
 
   function meshInWords([what, ...rest], letter) {
@@ -483,7 +483,7 @@
     const conversation = await call(`/conversations/${id}`);
     const pending = `/inbox/items?status=pending&limit=50&mailbox=${encodeURIComponent(conversation.mailbox)}`;
     const [turns, tasks, items] = await Promise.all([
-      call(`/conversations/${id}/turns?limit=1`), call(`/conversations/${id}/tasks`), call(pending), loadMessages(id),
+      call(`/conversations/${id}/turns?limit=1`), call(`/conversations/${id}/tasks?limit=200`), call(pending), loadMessages(id),
     ]);
     if (id !== state.id) return;
     state.conversation = conversation;
