@@ -32,7 +32,7 @@ def reschedule_as(user: Any, row: DeclaredSchedule, schedule: declare.Schedule) 
         task = PeriodicTask.objects.select_for_update(no_key=True, of=("self",)).filter(pk=row.task_id).first()
         if task is None:
             raise UnknownResolver(f"The schedule of {row.name} was deleted.")
-        schedules._write(task, schedule)
+        schedules.point_at(task, schedule)
         task.save(update_fields=["interval", "crontab", "date_changed"])
         log(user, row, CHANGE, f"Changed to {schedule}.")
 

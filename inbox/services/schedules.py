@@ -81,7 +81,7 @@ def _create(resolver: declare.Resolver) -> None:
             if task is None:
                 task = PeriodicTask(name=title, task=TASK, args=json.dumps([resolver.name]), enabled=True)
                 task.description = f"Asks the resolver {resolver.name} for answers to {resolver.pattern}."
-                _write(task, resolver.schedule)
+                point_at(task, resolver.schedule)
                 task.save()
             DeclaredSchedule.objects.create(name=resolver.name, task_id=task.pk, declared=str(resolver.schedule))
     except (IntegrityError, ValidationError):
@@ -103,7 +103,7 @@ def _follow(row: DeclaredSchedule, resolver: declare.Resolver) -> None:
             task.enabled = True
             task.save(update_fields=["enabled", "date_changed"])
         if task.enabled and str(_current(task)) == row.declared.removeprefix(GONE) != wanted:
-            _write(task, resolver.schedule)
+            point_at(task, resolver.schedule)
             task.save(update_fields=["interval", "crontab", "date_changed"])
 
 
@@ -120,7 +120,7 @@ def _switch_off(row: DeclaredSchedule) -> None:
             log.warning("The resolver %s is declared no more; its schedule is switched off.", row.name)
 
 
-def _write(task: PeriodicTask, schedule: declare.Schedule) -> None:
+def point_at(task: PeriodicTask, schedule: declare.Schedule) -> None:
     """Point the task at a row for this schedule. Such rows are shared, and may exist twice, so the first one is taken."""
     if isinstance(schedule, instants.Every):
         fields: dict[str, Any] = {"every": schedule.seconds, "period": IntervalSchedule.SECONDS}
