@@ -270,3 +270,13 @@ def test_without_a_broker_the_sweep_runs_it_here(declarations, at, settings, mon
     assert now_of(item).response == "It is here."
     while resolvers._running and time.monotonic() < ends:
         time.sleep(0.05)
+
+
+def test_a_run_that_was_killed_halfway_has_run_and_the_next_instant_asks_about_the_rest(every_minute, at):
+    left = a_request("restock:beans")
+    every_minute(lambda item: "Ten bags came.")
+    ResolverRun.objects.create(name="look", instant=START.replace(second=0))  # as a killed worker leaves it
+    assert resolvers.run_resolver("look") is None
+    assert now_of(left).status == "pending"
+    at(START + datetime.timedelta(minutes=1))
+    assert resolvers.run_resolver("look").resolved == 1
