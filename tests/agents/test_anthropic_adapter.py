@@ -32,7 +32,7 @@ def serve():
 
 def model(server, **options):
     return AnthropicModel(
-        "test", {"base_url": server.url, "api_key": "k", "model": "claude-x", "read_timeout": 5, **options}
+        "test", {"base_url": server.url, "api_key": "k", "model": "claude-x", "read_timeout": 30, **options}
     )
 
 

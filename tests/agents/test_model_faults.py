@@ -51,7 +51,7 @@ PLACES = {"first": 0, "middle": 1, "last": 2}
 at_each_call = pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
 
 STEPS = (use("look_up", {"sku": "beans"}), use("look_up", {"sku": "milk"}), "Two bags and no milk.")
-READ_S = 0.4  # of silence, for the faults that hang
+READ_S, HANG_READ_S = 30, 2  # of silence: a busy machine is not one; and for the faults that hang
 FREED_S = 1.0  # what leaving a turn may take beyond a turn that goes well
 BUSY = 3  # what a busy machine may make of it
 
@@ -93,8 +93,10 @@ def _sdk_is_imported():
 
 
 @pytest.fixture
-def provider(declare, settings):
+def provider(declare, settings, request):
     provider = Provider()
+    given = request.node.callspec.params if hasattr(request.node, "callspec") else {}
+    read_s = HANG_READ_S if str(given.get("fault")).startswith("hang") else READ_S
 
     @tool
     def look_up(sku: str) -> str:
@@ -110,7 +112,7 @@ def provider(declare, settings):
 
     declare(look_up, refund)
     with provider.server as server:
-        options = {"model": "m", "api_key": "k", "base_url": server.url, "read_timeout": READ_S}
+        options = {"model": "m", "api_key": "k", "base_url": server.url, "read_timeout": read_s}
         backend = "agents.adapters.anthropic.AnthropicModel"
         settings.AGENT_MODELS = {"default": {"BACKEND": backend, "OPTIONS": options}}
         yield provider
