@@ -1,6 +1,7 @@
 """`make test`: the whole suite on SQLite, and beside it what touches the database again on PostgreSQL where one is found.
 
-Each of the two takes its tests one after another; side by side they use both cores of a small machine.
+Tests that mostly wait, for processes of their own or for a browser, have a run of their own for each database. Each run takes
+its tests one after another; side by side they keep both cores of a small machine busy.
 The last line says which services were not found, what was skipped for that, and how to start them. Arguments go to pytest.
 """
 
@@ -24,12 +25,16 @@ NO_TESTS = 5  # pytest's exit code when nothing was selected
 
 @dataclass(frozen=True)
 class Run:
-    """One run of pytest on one database."""
+    """One run of pytest on one database, with a part of the tests."""
 
     name: str
     database_url: str
-    suffix: str
     options: list[str]
+
+    @property
+    def suffix(self) -> str:
+        own = self.name.lower().replace(" ", "_")
+        return "_".join(filter(None, [os.environ.get("GLOVE_TEST_DB_SUFFIX"), own]))
 
     @property
     def report(self) -> Path:
@@ -46,13 +51,14 @@ class Run:
 
 
 def runs() -> list[Run]:
-    suffix = os.environ.get("GLOVE_TEST_DB_SUFFIX", "")
-    if not found("postgres"):
-        return [Run("SQLite", "", suffix, [])]
-    return [
-        Run("SQLite", "", suffix, ["--then-postgres"]),
-        Run("PostgreSQL", POSTGRES, f"{suffix}_pg".lstrip("_"), ["--database-only"]),
-    ]
+    second = found("postgres")
+    planned = []
+    for waiting, kind in (("no", ""), ("only", " waiting")):
+        options = [f"--waiting={waiting}"]
+        planned.append(Run(f"SQLite{kind}", "", [*options, "--then-postgres"] if second else options))
+        if second:
+            planned.append(Run(f"PostgreSQL{kind}", POSTGRES, [*options, "--database-only"]))
+    return planned
 
 
 def outcomes(report: Path) -> tuple[Counter[str], Counter[str]]:

@@ -30,13 +30,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--database-only", action="store_true", help="only tests that touch the database, without a browser"
     )
-    parser.addoption("--then-postgres", action="store_true", help="leave tests marked postgres to the run that follows")
+    parser.addoption("--then-postgres", action="store_true", help="leave tests marked postgres to another run")
+    parser.addoption(
+        "--waiting", choices=("only", "no"), help="only tests that wait for processes or a browser, or no such"
+    )
 
 
 def touches_database(item: pytest.Item) -> bool:
     if item.get_closest_marker("django_db") or {"db", "transactional_db"} & set(getattr(item, "fixturenames", ())):
         return True
     return issubclass(getattr(item, "cls", None) or object, TransactionTestCase)
+
+
+def waits(item: pytest.Item) -> bool:
+    """Whether the test leaves the processor to others for most of its time: to processes of its own, to a browser."""
+    return "start" in getattr(item, "fixturenames", ()) or item.get_closest_marker("browser") is not None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -55,6 +63,8 @@ def _belongs_elsewhere(config: pytest.Config, item: pytest.Item) -> bool:
     if connection.vendor != "sqlite" and "sqlite" in marked:
         return True
     if config.getoption("--then-postgres") and "postgres" in marked:
+        return True
+    if (waiting := config.getoption("--waiting")) and waits(item) != (waiting == "only"):
         return True
     # What a browser shows does not depend on the database below.
     once = "browser" in marked and "postgres" not in marked
