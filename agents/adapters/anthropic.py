@@ -81,7 +81,7 @@ class AnthropicModel(ModelAdapter):
         usage = Usage()
         for _ in range(1 + MAX_PAUSES):
             so_far, _calls = settle(blocks, "pause_turn", taken)
-            prompt = [*messages, {"role": "assistant", "content": so_far}] if so_far else messages
+            prompt = [*messages, {"role": "assistant", "content": _begun(so_far)}] if so_far else messages
             part = Draft()
             try:
                 self._fill(part, self._request(system, prompt, tools, max_tokens), on_delta)
@@ -165,6 +165,12 @@ def _checked_stop(part: Draft) -> str:
     if stop not in STOPS and stop != "pause_turn":
         raise ModelError("unknown_stop", f"The reason was {clean(str(stop), limit=200)!r}.")
     return str(stop)
+
+
+def _begun(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A reply to go on with. The API takes none whose last text ends with white space."""
+    *head, last = blocks
+    return [*head, {**last, "text": last["text"].rstrip()}] if last.get("type") == "text" else blocks
 
 
 def _tool(spec: ToolSpec) -> dict[str, Any]:

@@ -30,6 +30,8 @@ def breach(body: dict[str, Any]) -> str:
             if name in seen or not _ID.fullmatch(name):
                 return f"messages.{place}: tool_use ids must be unique and of letters, digits, _ and -: {name}"
             seen.add(name)
+    if messages[-1]["role"] == "assistant" and blocks[-1].get("type") == "text" and blocks[-1]["text"][-1:].isspace():
+        return "messages: final assistant content cannot end with trailing whitespace"
     if open_ids:
         return "messages: tool_use without a tool_result in the next message"
     marks = str(body.get("system")).count("'cache_control'") + str(body.get("tools")).count("'cache_control'")

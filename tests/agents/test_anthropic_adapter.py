@@ -431,6 +431,12 @@ def test_a_pause_goes_on(serve):
     assert found.usage.output_tokens > ask(serve(["Found it."])).usage.output_tokens
 
 
+def test_a_pause_after_white_space_goes_on_too(serve):
+    server = serve(reply("Looking. ", stop_reason="pause_turn"), "Two bags.")
+    assert ask(server).text == "Looking. Two bags."
+    assert server.requests[1].body["messages"][-1]["content"][-1]["text"] == "Looking."
+
+
 def test_a_pause_that_fails_stores_nothing_and_one_that_never_ends_is_given_up(serve):
     assert fails(serve(FAULTS["pause_turn"](), FAULTS["overloaded"]())).reason == "overloaded"
     server = serve(FAULTS["pause_turn"]())
