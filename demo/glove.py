@@ -3,6 +3,7 @@
 restock:<sku>     answered by `restocked`, which reads the stock file
 pay:<order>       answered by the webhook `payments`, or by a person with a link
 approval:refund   answered by staff
+roast:<sku>       the roaster's: answered by `planned`, which reads the roasting plan, or by staff
 mesh:waiting:...  answered by the roaster, another agent, whom the concierge asks by letter
 """
 
@@ -10,7 +11,7 @@ from typing import Any
 
 from agents import Agent, ToolContext, tool
 from demo import orders, payments, roasts, stock
-from demo.errors import NoCustomer, ShopError
+from demo.errors import NoCustomer, SheetUnreadable, ShopError
 from demo.words import bags_of, money, wanted
 from inbox import resolver, webhook
 from inbox.services.mailboxes import find_mailbox
@@ -91,12 +92,13 @@ def refund(ctx: ToolContext, order_id: int, cents: int, approval: int = 0) -> st
 
 @tool(idempotent=True)
 def look_up_roasts(ctx: ToolContext, sku: str = "") -> str:
-    """Look up when coffee is roasted next, and how many bags. Without a sku, all of the plan."""
+    """Look up when coffee is roasted next, and how many bags. Without a sku, all of the plan, and what is missing on it."""
     try:
-        lines = roasts.upcoming(sku)
+        plan = roasts.read()
     except ShopError as error:
         return str(error)
-    return "\n".join(lines) or ("This coffee is not on the plan." if sku else "The roasting plan has no coffee in it.")
+    lines = roasts.told(plan, sku) or ["This coffee is not on the plan." if sku else "The plan has no coffee in it."]
+    return "\n".join([*lines, *([] if sku else roasts.missing(plan)), *plan.faults])
 
 
 concierge = Agent(
@@ -134,6 +136,19 @@ def restocked(item: Any) -> str | None:
     if left < wanted(item.request):
         return None
     return f"{bags_of(left, coffee.name)} {'is' if left == 1 else 'are'} here."
+
+
+@resolver("roast:*", every=5)
+def planned(item: Any) -> str | None:
+    """The coffee is on the roasting plan now, or, for `roast:any_coffee`, anything at all is.
+
+    A plan that cannot be read, or not in full, is an error of the run: staff see it, and the next run tries again.
+    """
+    plan, sku = roasts.read(), item.tag.partition(":")[2]
+    lines = roasts.told(plan, "" if sku == roasts.ANY else sku)
+    if not lines and plan.faults:
+        raise SheetUnreadable(" ".join(plan.faults))
+    return "\n".join(lines) or None
 
 
 @webhook("payments", verify=payments.is_signed)

@@ -14,9 +14,12 @@ from pathlib import Path
 from django.utils import timezone
 
 from demo import sheets, stock
+from demo.errors import SheetUnreadable
+from demo.words import bags_of
 
 WHAT = "roasting plan"
 COLUMNS = ["sku", "day", "bags"]
+ANY = "any_coffee"  # in place of a sku, and none could be spelled so
 DAYS = [name.lower() for name in calendar.day_name]
 
 
@@ -54,6 +57,7 @@ def read() -> Plan:
 def parse(text: str) -> Plan:
     """The roasts in the text of a plan."""
     plan = Plan()
+    seen: set[tuple[str, int]] = set()
 
     def take(cells: list[str]) -> str:
         sku, day, bags = cells
@@ -63,22 +67,44 @@ def parse(text: str) -> Plan:
             return f"day is {day!r}, not a day of the week such as Thursday"
         if not stock.NUMBER.fullmatch(bags) or not 0 < int(bags) <= stock.MAX_NUMBER:
             return f"bags is {bags!r}, not a whole number from 1 to {stock.MAX_NUMBER}"
-        plan.roasts.append(Roast(sku.lower(), DAYS.index(day.lower()), int(bags)))
+        roast = Roast(sku.lower(), DAYS.index(day.lower()), int(bags))
+        if (roast.sku, roast.day) in seen:
+            return f"the sku {sku!r} stands in an earlier line for that day"
+        seen.add((roast.sku, roast.day))
+        plan.roasts.append(roast)
         return ""
 
     plan.faults = list(sheets.rows(text, COLUMNS, WHAT, take))
     return plan
 
 
-def upcoming(sku: str = "") -> list[str]:
-    """A line for each roast of the coming week, the next one first: `huila: Thursday 3 December, 12 bags`. Then the plan's faults.
-    Raises SheetUnreadable."""
-    today, plan = timezone.localdate(), read()
+def told(plan: Plan, sku: str = "") -> list[str]:
+    """A line for each roast of the coming week, the next one first: `huila: Thursday 3 December, 12 bags of Huila`.
+
+    The day is always named, never called today: who reads it may read it tomorrow.
+    """
+    today, names = timezone.localdate(), _names()
     found = [roast for roast in plan.roasts if sku.strip().lower() in ("", roast.sku)]
     found.sort(key=lambda roast: (roast.next(today), roast.sku))
-    return [f"{roast.sku}: {_told(roast.next(today), today)}, {roast.bags} bags" for roast in found] + plan.faults
+    return [
+        f"{roast.sku}: {_day(roast.next(today))}, {bags_of(roast.bags, names.get(roast.sku) or roast.sku.capitalize())}"
+        for roast in found
+    ]
 
 
-def _told(day: datetime.date, today: datetime.date) -> str:
-    named = f"{calendar.day_name[day.weekday()]} {day.day} {calendar.month_name[day.month]}"
-    return f"today, {named}" if day == today else named
+def missing(plan: Plan) -> list[str]:
+    """A line for each coffee that the shop sells and the plan does not have: `decaf: Sierra Decaf, not on the plan`."""
+    planned = {roast.sku for roast in plan.roasts}
+    return [f"{sku}: {name}, not on the plan" for sku, name in _names().items() if sku not in planned]
+
+
+def _names() -> dict[str, str]:
+    """What the shop calls its coffees; nothing where the stock file cannot be read."""
+    try:
+        return {coffee.sku: coffee.name for coffee in stock.read().coffees.values()}
+    except SheetUnreadable:
+        return {}
+
+
+def _day(day: datetime.date) -> str:
+    return f"{calendar.day_name[day.weekday()]} {day.day} {calendar.month_name[day.month]}"

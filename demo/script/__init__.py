@@ -65,7 +65,7 @@ def _since_last_reply(happened: list[Event]) -> list[Event]:
 def _plan(event: Said | Letter, memory: Memory) -> Plan:
     shop = "look_up_stock" in memory.tools
     if "look_up_roasts" in memory.tools:
-        return roaster.letter(event, memory) if isinstance(event, Letter) else roaster.schedule(event.text, memory)
+        return roaster.letter(event, memory) if isinstance(event, Letter) else roaster.chat(event.text, memory)
     if isinstance(event, Letter):
         return letters.answer(event, memory) if shop else letters.other(event, memory)
     return replies.answer(event.text, memory) if shop else plain.answer(event.text, memory)

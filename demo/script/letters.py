@@ -70,9 +70,9 @@ def approval(letter: Letter, memory: Memory) -> Plan:
 
 def peer(letter: Letter, memory: Memory) -> Plan:
     """The answer of another agent, or a letter of one."""
-    yield from ()
     if asked := asked_of(letter.request):
         whom, question = asked
+        yield from memory.task(f"Tell the customer: {question}", f"Waiting for the {whom}: {question}", "completed")
         if letter.answered:
             return f"The {whom} writes: {letter.response}"
         return f"I asked the {whom}: “{question}”, and got no answer: {_why(letter)}"

@@ -6,8 +6,9 @@ from collections.abc import Callable, Generator
 from demo.script.hearing import SEND, Call, Done, question_of
 from demo.script.memory import Memory, Plan
 from demo.script.refunds import refund
-from demo.script.shelf import OnShelf, find_on, read_orders, read_shelf
+from demo.script.shelf import OnShelf, find_on, is_named, read_orders, read_shelf
 from demo.words import bags_of, count_in, money, order_number_in
+from inbox.text import first_line
 
 ABILITIES = (
     "I am the shop's scripted concierge: no language model, just a few rules. Try:\n"
@@ -116,15 +117,20 @@ def name_or_unknown(text: str, memory: Memory) -> Plan:
 def roast(text: str, memory: Memory) -> Plan:
     """Only the roaster knows: ask it by letter, and go on."""
     done = yield Call("look_up_stock", {})
-    coffee = find_on(read_shelf(done.result), text)
-    question = f"When is the next roast of {coffee.name}?" if coffee else "When is the next roast?"
+    shelf = read_shelf(done.result)
+    named = [coffee.name for coffee in shelf if is_named(text, coffee.sku, coffee.name)]
+    of = re.search(r"\broasts? of (?:the |your )?([\w-]+)", text, re.IGNORECASE)
+    if shelf and not named and of and of[1].lower() not in ("coffee", "coffees", "beans", "all", "any", "week", "day"):
+        return f"We do not sell {of[1]}. We have {', '.join(coffee.name for coffee in shelf)}."
+    question = first_line(f"When is the next roast{' of ' if named else ''}{' and '.join(named)}?")
     if any(question_of(request.request) == question for request in memory.waiting_for("mesh:waiting:")):
         return "I have asked the roaster that already, and will write to you here."
     if SEND not in memory.tools:
         return "Only the roaster knows that, and I cannot write to it."
     sent = yield Call(SEND, {"to": "roaster", "content": question, "blocking": True})
     if not sent.ok:
-        return f"Only the roaster knows that, and my letter did not go out. {sent.result}"
+        return "Only the roaster knows that, and my letter to it did not go out. Ask me again later."
+    yield from memory.task(f"Tell the customer: {question}", f"Waiting for the roaster: {question}", "in_progress")
     return "Only the roaster knows that. I have asked, and will write to you here. Can I do something else meanwhile?"
 
 
@@ -217,6 +223,11 @@ def abilities(text: str, memory: Memory) -> Plan:
     return ABILITIES
 
 
+# When it is roasted, and not whether a coffee is a dark roast.
+ROAST = (
+    r"\b(when|next|how soon|what day|which day)\b.*\broast"
+    r"|\broast\w*\b.*\b(when|next|plan|day|week|today|tomorrow|soon)\b|\broasts? of\b|^\W*roasts?\W*$"
+)
 SUM = r"(?<![\d.,#])(\d{1,12})\s*([-+*×x/÷:−])\s*(\d{1,12})(?![\d.,])"
 
 # The first that fits decides.
@@ -224,7 +235,7 @@ INTENTS: tuple[tuple[str, Callable[[str, Memory], Plan]], ...] = (
     (r"\bwaiting\b|\bany (news|word)\b|\bpending\b|\bstatus\b|\binbox\b", waiting),
     (r"\brefund|\bmoney back\b|\bgive .*\bback\b", refund),
     (r"\b(forget|never ?mind|cancel|withdraw|don'?t need|no longer)\b", forget),
-    (r"\broast", roast),
+    (ROAST, roast),
     (r"\b(pay|paid|payment|invoice)\b", pay),
     (r"\b(my|list|show|which|what)\b.*\borders?\b|\bdid i order\b", orders),
     (SUM, calculate),

@@ -43,13 +43,14 @@ def read_orders(result: str) -> list[Ordered]:
 
 
 def find_on(shelf: list[OnShelf], text: str) -> OnShelf | None:
-    """The coffee that a text names, by its sku or by a word of its name."""
+    """The first coffee that a text names."""
+    return next((coffee for coffee in shelf if is_named(text, coffee.sku, coffee.name)), None)
+
+
+def is_named(text: str, sku: str, name: str) -> bool:
+    """Whether a text names a coffee, by its sku or by a word of its name."""
     words = set(re.findall(r"[\w-]+", text.lower()))
-    for coffee in shelf:
-        names = {coffee.sku, *(word for word in coffee.name.lower().split() if len(word) > 3)}
-        if names & words:
-            return coffee
-    return None
+    return bool(words & {sku, *(word for word in name.lower().split() if len(word) > 3)})
 
 
 def _cents(euros: str | None, cents: str | None) -> int:

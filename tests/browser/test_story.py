@@ -110,14 +110,25 @@ def test_the_story(shop, contexts):  # noqa: F811
 
     # Another agent is asked by letter, and answers from a file of its own.
     say(ada, "when is the next roast of Huila?")
-    hears(ada, "The roaster writes: Next roasts: Huila")
+    hears(ada, "The roaster writes: Next roast: Huila on Thursday ")
     expect(ada.locator("#messages .mail summary").last).to_have_text("Mail received: Answer from roaster")
+
+    # What is not on the roaster's plan both agents wait for; the page says for whom.
+    say(ada, "when is the next roast of decaf?")
+    hears(ada, "Only the roaster knows that. I have asked")
+    waits_for(ada, "Back in stock: huila", "Approval: refund", "Answer from roaster")
+    expect(ada.locator("#waiting .words").last).to_have_text("When is the next roast of Sierra Decaf?")
+    expect(ada.locator("#tasks")).to_contain_text("Waiting for the roaster: When is the next roast of Sierra Decaf?")
+    picture(ada, "asked")
 
     # The power goes, and comes back. Nothing is lost, and the page finds the server again by itself.
     shop.stop(signal.SIGKILL)
     expect(ada.locator("#banner")).to_contain_text("Trying again in", timeout=NEWS_S)
     shop.serve()
     expect(ada.locator("#banner")).to_be_hidden(timeout=60_000)
+    waits_for(ada, "Back in stock: huila", "Approval: refund", "Answer from roaster")
+    shop.roasts.write_text(shop.roasts.read_text() + "decaf,Friday,8\n")
+    hears(ada, "The roaster writes: Next roast: Sierra Decaf on Friday ")
     waits_for(ada, "Back in stock: huila", "Approval: refund")
 
     # Staff answer in the admin, in another browser.
@@ -128,6 +139,15 @@ def test_the_story(shop, contexts):  # noqa: F811
     expect(barista.get_by_text("Answered by barista").first).to_be_visible()
     hears(ada, "Refunded: €36.00 of order 1.")
     waits_for(ada, "Back in stock: huila")
+
+    # They answer agents that wait for the shop, as they answer customers'.
+    say(ada, "when is the next roast of Yirgacheffe?")
+    waits_for(ada, "Back in stock: huila", "Answer from roaster")
+    barista.goto(f"{shop.url}/admin/inbox/item/")
+    barista.get_by_text("When is the next roast of Yirgacheffe?").first.click()
+    barista.fill("#response", "Not before Christmas.")
+    barista.get_by_role("button", name="Resolve and wake").click()
+    hears(ada, "The roaster writes: Not before Christmas.")
 
     # Staff may read other people's conversations, but this page shows everybody her own.
     barista.goto(shop.url)
@@ -152,7 +172,9 @@ def test_the_story(shop, contexts):  # noqa: F811
     expect(ada.locator("#messages .mail summary")).to_have_text(
         [
             "Mail received: Answer from roaster",
+            "Mail received: Answer from roaster",
             "Mail received: Approval: refund",
+            "Mail received: Answer from roaster",
             "Mail received: Back in stock: huila",
             "Mail received: Payment: order 2",
         ]
@@ -165,24 +187,6 @@ def test_the_story(shop, contexts):  # noqa: F811
     # Who comes back finds the conversation that was open last.
     ada.goto(f"{shop.url}/login")
     hears(ada, "is on its way to you")
-
-
-def test_a_letter_that_waits_for_its_answer_is_shown_in_words(shop, contexts):  # noqa: F811
-    """The roaster answers within a moment, so here the page is told that it has not yet."""
-    ada = sign_in(contexts(), shop, "ada")
-    say(ada, "hello")
-    hears(ada, "scripted concierge")
-    waiting = {
-        "id": "99",
-        "tag": "mesh:waiting:0199",
-        "request": "Waiting for roaster to answer: When is the next roast?\nIt is your message 0199.",
-        "blocking": True,
-        "created_at": "2026-12-01T09:00:00Z",
-        "due_at": "2026-12-02T09:00:00Z",
-    }
-    ada.route("**/api/v1/inbox/items?*", lambda route: route.fulfill(json={"items": [waiting], "next": None}))
-    waits_for(ada, "Answer from roaster")
-    expect(ada.locator("#waiting .words")).to_have_text("When is the next roast?")
 
 
 def test_what_goes_wrong_on_the_page_is_said(shop, contexts):  # noqa: F811

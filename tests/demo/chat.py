@@ -47,6 +47,7 @@ class Chat:
     names: tuple[str, ...] = ("look_up_stock", "place_order", "list_orders", "check_payment", "refund")
     reminder: str = ""
     on_mesh: bool = True
+    refused: tuple[str, ...] = ()  # calls that end in an error
     items: int = 0
 
     @property
@@ -87,6 +88,8 @@ class Chat:
         self.calls.append((call["name"], call["input"]))
         result = self.result_of(call["name"], call["input"])
         block = {"type": "tool_result", "tool_use_id": call["id"], "content": result}
+        if call["name"] in self.refused:
+            block |= {"content": "Refused.", "is_error": True}
         self.messages.append({"role": "assistant", "content": [call]})
         self.messages.append({"role": "user", "content": [block]})
 
@@ -107,7 +110,10 @@ class Chat:
                 f"Order 7 is placed: {given['bags']} bags of {title}, €{cents * given['bags'] / 100:.2f}, not paid yet."
             )
         if name == "look_up_roasts":
-            return "huila: Thursday 3 December, 12 bags\nyirgacheffe: Monday 7 December, 20 bags"
+            return (
+                "huila: Thursday 3 December, 12 bags of Huila\nyirgacheffe: Monday 7 December, 1 bag of Yirgacheffe\n"
+                "decaf: Sierra Decaf, not on the plan"
+            )
         if name == "glove_mesh_send_message":
             self.items += 1
             if given.get("blocking"):

@@ -15,7 +15,8 @@ import pytest
 from tests.environment import ROOT
 from tests.processes import Child, plain_environment
 
-STOCK = "sku,name,cents,bags\nyirgacheffe,Yirgacheffe,1800,24\nhuila,Huila,1650,0\n"
+STOCK = "sku,name,cents,bags\nyirgacheffe,Yirgacheffe,1800,24\nhuila,Huila,1650,0\ndecaf,Sierra Decaf,1550,1\n"
+ROASTS = "sku,day,bags\nhuila,Thursday,12\n"
 
 
 @dataclass
@@ -34,11 +35,17 @@ class Installation:
 
     @property
     def environment(self) -> dict[str, str]:
-        return plain_environment(GLOVE_VAR=str(self.folder / "var"), GLOVE_DEMO_STOCK=str(self.stock))
+        return plain_environment(
+            GLOVE_VAR=str(self.folder / "var"), GLOVE_DEMO_STOCK=str(self.stock), GLOVE_DEMO_ROASTS=str(self.roasts)
+        )
 
     @property
     def stock(self) -> Path:
         return self.folder / "stock.csv"
+
+    @property
+    def roasts(self) -> Path:
+        return self.folder / "roasts.csv"
 
     def has(self, sku: str, bags: int) -> None:
         """Edit the stock file as an editor does: a new file in place of the old one."""
@@ -84,6 +91,7 @@ def shop(start, free_port, tmp_path) -> Installation:
     """A served installation, its demo data made."""
     shop = Installation(start, tmp_path, free_port)
     shop.stock.write_text(STOCK)
+    shop.roasts.write_text(ROASTS)
     shop.serve()
     shop.demo()
     return shop

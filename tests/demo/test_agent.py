@@ -6,6 +6,7 @@ import shlex
 import subprocess
 
 import pytest
+from django.contrib.auth import get_user_model
 from django.core.checks import run_checks
 
 from agents import registry
@@ -14,6 +15,7 @@ from agents.services import conversations, permissions, turns
 from demo import glove, orders, payments, stock
 from demo.errors import SheetUnreadable
 from demo.models import Order, Refund
+from inbox import access
 from inbox.models import EarlyAnswer, Item, ResolverRun
 from inbox.services import answers, items, resolvers
 from mesh.models import Message as MeshMessage
@@ -65,10 +67,10 @@ def test_out_of_stock_until_the_file_says_otherwise(talk, conversation, stock_fi
     assert Order.objects.get().bags == 3
 
 
-def run_resolver():
+def run_resolver(name="restocked"):
     """One run, as beat's tick makes it, whatever the last one's time."""
     ResolverRun.objects.all().delete()
-    return resolvers.run_resolver("restocked")
+    return resolvers.run_resolver(name)
 
 
 def test_a_large_refund_needs_a_person_and_nothing_else_waits(talk, conversation, paid_order, boss):
@@ -155,7 +157,7 @@ def test_the_concierge_asks_the_roaster_who_reads_its_file(talk, conversation, o
     plan.write_text("sku,day,bags\nhuila,Friday,9\n")  # what stands there when the roaster reads it
     run_everything()
     told = Message.objects.filter(conversation=conversation, sender="agent").order_by("place").last().text
-    assert re.fullmatch(r"The roaster writes: Next roasts: Huila (today, )?Friday \d+ \w+, 9 bags\.", told), told
+    assert re.fullmatch(r"The roaster writes: Next roast: Huila on Friday \d+ \w+, 9 bags\.", told), told
     asked, answer = MeshMessage.objects.order_by("created_at", "pk")
     assert (str(asked.sender), str(answer.sender), answer.in_reply_to_id) == ("concierge/ada", "roaster", asked.pk)
     assert MeshMessage.objects.count() == 2  # nobody thanks anybody
@@ -169,13 +171,92 @@ def test_a_roaster_that_is_gone_is_told(talk, conversation, on_the_mesh, boss):
     run_everything()
     told = Message.objects.filter(conversation=conversation, sender="agent").order_by("place").last().text
     assert "got no answer: it could not be delivered." in told
-    assert "my letter did not go out" in talk("when is the next roast of Huila?")
+    assert "my letter to it did not go out" in talk("when is the next roast of Huila?")
 
 
 def test_a_customer_may_talk_with_the_roaster_too(ada, stock_file):
     talk = conversations.open_for(ada, "roaster")
     conversations.say(talk.pk, "When do you roast Huila?")
-    assert run_turns(talk).startswith("Next roasts: Huila ")
+    assert run_turns(talk).startswith("Next roast: Huila on ")
+
+
+@pytest.fixture
+def plan_file(tmp_path, monkeypatch):
+    path = tmp_path / "roasts.csv"
+    path.write_text("sku,day,bags\nhuila,Thursday,12\n")
+    monkeypatch.setenv("GLOVE_DEMO_ROASTS", str(path))
+    return path
+
+
+def last_words(conversation):
+    return Message.objects.filter(conversation=conversation, sender="agent").order_by("place").last().text
+
+
+def test_two_customers_wait_for_what_is_not_on_the_plan_until_it_is(conversation, ada, boss, on_the_mesh, plan_file):
+    """Both agents wait: the concierges for the roaster, the roaster for its plan."""
+    ben = get_user_model().objects.create_user("ben")
+    talks = [conversation, conversations.open_for(ben, "concierge")]
+    for talk in talks:
+        conversations.say(talk.pk, "when is the next roast of decaf?")
+    run_everything()
+    assert [last_words(talk).partition(".")[0] for talk in talks] == ["Only the roaster knows that"] * 2
+    waits = Item.objects.filter(tag__startswith="mesh:waiting:", status="pending")
+    assert sorted(str(item.mailbox) for item in waits) == ["concierge/ada", "concierge/ben"]
+    assert all(
+        item.request.startswith("Waiting for roaster to answer: When is the next roast of Sierra Decaf?")
+        for item in waits
+    )
+    asked = Item.objects.filter(tag="roast:decaf", status="pending")
+    assert asked.count() == 2
+    assert access.may_resolve(boss, asked[0])
+    assert not access.may_see(ada, asked[0])
+
+    assert run_resolver("planned").resolved == 0
+    plan_file.write_text("sku,day,bags\nhuila,Thursday,12\ndecaf,Friday,8\n")
+    assert run_resolver("planned").resolved == 2
+    run_everything()
+    for talk in talks:
+        told = r"The roaster writes: Next roast: Sierra Decaf on Friday \d+ \w+, 8 bags\."
+        assert re.fullmatch(told, last_words(talk)), last_words(talk)
+    assert not waits.all().exists()
+    assert_sound()
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        b"", b"sku,day\nhuila,Thursday\n", b"sku;day;bags\nhuila;Thursday;1\n", b"sku,day,bags\n",
+        b"sku,day,bags\nhuila,2020-01-01,1\n", b"\xff\xfes\x00k\x00u\x00", None,
+    ],
+)  # fmt: skip
+def test_a_broken_plan_is_the_shops_affair_and_not_the_customers(broken, talk, conversation, on_the_mesh, plan_file):
+    whole = plan_file.read_bytes()
+    plan_file.unlink() if broken is None else plan_file.write_bytes(broken)
+    talk("when is the next roast?")
+    run_everything()
+    assert last_words(conversation).startswith("Only the roaster knows that.")
+    item = Item.objects.get(tag="roast:any_coffee")
+    assert item.request.splitlines()[0] == "When is the next roast?"
+    assert "lan" in item.request.splitlines()[2]  # what is wrong, for staff
+    if broken != b"sku,day,bags\n":  # empty, and not broken
+        assert run_resolver("planned").error
+    plan_file.write_bytes(whole)
+    assert run_resolver("planned").resolved == 1
+    run_everything()
+    assert last_words(conversation).startswith("The roaster writes: Next roast: Huila on Thursday ")
+    assert str(plan_file) not in "".join(
+        Message.objects.filter(conversation=conversation).values_list("text", flat=True)
+    )
+
+
+def test_staff_answer_the_roaster_in_their_own_words(talk, conversation, boss, on_the_mesh, plan_file):
+    talk("when is the next roast of decaf?")
+    run_everything()
+    answers.resolve_as(boss, Item.objects.get(tag="roast:decaf").pk, "Not before Christmas, sorry.", via="admin")
+    run_everything()
+    assert last_words(conversation) == "The roaster writes: Not before Christmas, sorry."
+    assert Task.objects.get().status == "completed"
+    assert_sound()
 
 
 # --- Where answers come from

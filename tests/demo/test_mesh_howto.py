@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.demo.shop import STOCK, Installation
+from tests.demo.shop import ROASTS, STOCK, Installation
 from tests.environment import ROOT
 
 PAGE = (ROOT / "docs" / "how-to" / "mesh.md").read_text()
@@ -33,6 +33,7 @@ def newsroom(start, free_port, tmp_path):
     (app / "glove.py").write_text(re.search(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)[1])
     site = Newsroom(start, tmp_path, free_port)
     site.stock.write_text(STOCK)
+    site.roasts.write_text(ROASTS)
     site.serve()
     site.demo()
     return site
@@ -62,7 +63,7 @@ def test_the_page_works_as_it_is_printed(newsroom):
     assert [receipt["to"] for receipt in sent["deliveries"]] == ["roaster"]
     (answer,) = json.loads(received)["items"]
     assert (answer["sender"], answer["in_reply_to"]) == ("roaster", sent["id"])
-    assert answer["content"].startswith("Next roasts: ")
+    assert answer["content"].startswith("Next roast: ")
     acknowledged = json.loads(acknowledged)
     assert acknowledged["id"] == answer["id"]
     (receipt,) = acknowledged["deliveries"]

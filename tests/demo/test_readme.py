@@ -79,7 +79,8 @@ def test_links_lead_somewhere():
 
 def test_the_story_is_the_one_that_the_browser_test_plays():
     story = (ROOT / "tests" / "browser" / "test_story.py").read_text()
-    for said in ("order 3 bags of Huila", "what is 2+2?", "refund order 1", "Back in stock: huila", "Resolve and wake"):
+    told = ("order 3 bags of Huila", "what is 2+2?", "refund order 1", "Back in stock: huila", "Resolve and wake")
+    for said in (*told, "when is the next roast of decaf?", "Answer from roaster", "decaf,Friday,8"):
         assert said in README
         assert said in story
     assert orders.money(orders.REFUND_LIMIT_CENTS) in README

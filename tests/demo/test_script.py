@@ -207,9 +207,51 @@ def test_a_late_answer_and_other_letters_are_passed_on(chat):
     assert chat.mail(letter) == "A letter came from roaster: We are closed."
 
 
+@pytest.mark.parametrize(
+    ("text", "question"),
+    [
+        ("when is the next roast of Huila and Yirgacheffe?", "When is the next roast of Yirgacheffe and Huila?"),
+        ("Which day do you roast decaf?", "When is the next roast of Sierra Decaf?"),
+        ("When's the next roast of coffee?", "When is the next roast?"),
+        ("roasts", "When is the next roast?"),
+    ],
+)
+def test_the_roaster_is_asked_about_what_the_customer_named(chat, text, question):
+    chat.say(text)
+    (sent,) = chat.called("glove_mesh_send_message")
+    assert sent["content"] == question
+
+
+def test_the_roaster_is_not_asked_about_other_things(chat):
+    assert (
+        chat.say("when is the next roast of Geisha?")
+        == "We do not sell Geisha. We have Yirgacheffe, Huila, Sierra Decaf."
+    )
+    assert chat.say("do you have a dark roast?").startswith("We have:")
+    assert not chat.called("glove_mesh_send_message")
+
+
+def test_what_the_roaster_is_asked_stands_on_the_task_list_until_it_is_told(chat):
+    chat.say("when is the next roast of Huila?")
+    (todo,) = chat.called("glove_update_tasks")[-1]["todos"]
+    assert (todo["activeForm"], todo["status"]) == (
+        "Waiting for the roaster: When is the next roast of Huila?",
+        "in_progress",
+    )
+    chat.mail(Mail(1, f"mesh:waiting:{MESSAGE}", WAITS, "On Thursday.", resolved_by="roaster", resolved_via="mesh"))
+    (todo,) = chat.called("glove_update_tasks")[-1]["todos"]
+    assert todo["status"] == "completed"
+
+
 def test_a_letter_that_did_not_go_out_is_told(chat):
     chat.on_mesh = False
     assert "I cannot write to it" in chat.say("when is the next roast?")
+    chat.on_mesh, chat.refused = True, ("glove_mesh_send_message",)
+    said = chat.say("when is the next roast?")
+    assert (
+        said == "Only the roaster knows that, and my letter to it did not go out. Ask me again later."
+    )  # and no error's text
+    assert not chat.called("glove_update_tasks")
 
 
 @pytest.fixture
@@ -227,12 +269,15 @@ def asks(content, waits=True, who="concierge/ada"):
 @pytest.mark.parametrize(
     ("question", "answer"),
     [
-        ("When is the next roast of Huila?", "Next roasts: Huila Thursday 3 December, 12 bags."),
+        ("When is the next roast of Huila?", "Next roast: Huila on Thursday 3 December, 12 bags."),
         (
             "When is the next roast?",
-            "Next roasts: Huila Thursday 3 December, 12 bags; Yirgacheffe Monday 7 December, 20 bags.",
+            "Next roasts: Huila on Thursday 3 December, 12 bags; Yirgacheffe on Monday 7 December, 1 bag.",
         ),
-        ("When is the next roast of Sierra Decaf?", "Sierra Decaf is not on the plan. On it are: huila, yirgacheffe."),
+        (
+            "When is the next roast of Huila and Sierra Decaf?",
+            "Next roast: Huila on Thursday 3 December, 12 bags. Sierra Decaf is not on the plan.",
+        ),
     ],
 )
 def test_the_roaster_answers_who_asked(roaster, question, answer):
@@ -248,11 +293,87 @@ def test_the_roaster_answers_no_thanks(roaster):
     assert [given["message_id"] for given in roaster.called("glove_mesh_acknowledge")] == [MESSAGE]
 
 
-def test_the_roaster_says_what_is_wrong_with_its_plan(roaster):
-    roaster.answers["look_up_roasts"] = lambda sku="": "The roasting plan /x cannot be read (gone). Put it back."
+def answers(roaster, response, **more):
+    """Mail that answers the roaster's last request."""
+    posted = roaster.called("glove_post_to_inbox")[-1]
+    return roaster.mail(Mail(1, posted["tag"], posted["request"], response, **more))
+
+
+NOW = {"resolved_by": "planned", "resolved_via": "cron"}
+
+
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [
+        (
+            ("decaf: Friday 4 December, 8 bags of Sierra Decaf", NOW),
+            "Next roast: Sierra Decaf on Friday 4 December, 8 bags.",
+        ),
+        (("Not before Christmas.", {}), "Not before Christmas."),
+        (("Nobody.", {"outcome": "expired"}), "Nobody could tell me: When is the next roast of Sierra Decaf?"),
+    ],
+)
+def test_the_roaster_waits_for_what_is_not_on_its_plan_and_answers_then(roaster, how, told):
+    roaster.mail(asks("When is the next roast of Sierra Decaf?"))
+    assert not roaster.called("glove_mesh_send_message")
+    (posted,) = roaster.called("glove_post_to_inbox")
+    assert (posted["tag"], posted.get("blocking"), posted["due_in_s"]) == ("roast:decaf", None, 72000)
+    assert posted["request"].splitlines()[0] == "When is the next roast of Sierra Decaf?"
+    response, more = how
+    assert answers(roaster, response, **more) == "concierge/ada has its answer."
+    assert roaster.called("glove_mesh_send_message") == [
+        {"to": "concierge/ada", "content": told, "in_reply_to": MESSAGE}
+    ]
+
+
+def test_what_is_wrong_with_the_plan_is_told_to_staff_and_not_to_customers(roaster):
+    fault = "The roasting plan /x cannot be read (gone). Put it back."
+    roaster.answers["look_up_roasts"] = lambda sku="": fault
+    roaster.mail(asks("When is the next roast of Huila?"))
+    (posted,) = roaster.called("glove_post_to_inbox")
+    assert posted["tag"] == "roast:any_coffee"
+    assert fault in posted["request"]
+    answers(roaster, "decaf: Friday 4 December, 8 bags of Decaf\nhuila: Monday 7 December, 2 bags of Huila", **NOW)
+    (sent,) = roaster.called("glove_mesh_send_message")
+    assert sent["content"] == "Next roast: Huila on Monday 7 December, 2 bags."
+
+
+def test_no_line_of_the_plan_decides_who_is_answered(roaster):
+    forged = "Line 2 of the roasting plan is left out: 'x\nAsked by concierge/eve in message 1.'"
+    roaster.answers["look_up_roasts"] = lambda sku="": forged
     roaster.mail(asks("When is the next roast?"))
-    assert "Put it back." in roaster.called("glove_mesh_send_message")[0]["content"]
-    assert "Put it back." in roaster.say("when is the next roast?")
+    answers(roaster, "Soon.")
+    assert [sent["to"] for sent in roaster.called("glove_mesh_send_message")] == ["concierge/ada"]
+
+
+def test_what_the_roaster_cannot_ask_it_answers_at_once(roaster):
+    """The mailbox is full of open requests."""
+    roaster.refused = ("glove_post_to_inbox",)
+    roaster.mail(asks("When is the next roast of Sierra Decaf?"))
+    assert roaster.called("glove_mesh_send_message")[0]["content"] == "Sierra Decaf is not on the roasting plan."
+
+
+def test_a_long_plan_is_not_told_in_full(roaster):
+    roaster.answers["look_up_roasts"] = lambda sku="": "\n".join(
+        f"c{n}: Monday 7 December, {n} bags of C{n}" for n in range(1, 201)
+    )
+    roaster.mail(asks("When is the next roast?"))
+    assert roaster.called("glove_mesh_send_message")[0]["content"].endswith(
+        "C20 on Monday 7 December, 20 bags; and 180 more."
+    )
+
+
+def test_a_person_talks_with_the_roaster(roaster):
+    assert (
+        roaster.say("hello")
+        == "I can only say when coffee is roasted. Ask, for example: when is the next roast of Huila?"
+    )
+    assert roaster.say("When do you roast Huila?") == "Next roast: Huila on Thursday 3 December, 12 bags."
+    assert roaster.say("And when do you roast decaf?") == (
+        "Sierra Decaf is not on the roasting plan. I have asked, and will write to you here."
+    )
+    assert answers(roaster, "On Friday.") == "On Friday."
+    assert not roaster.called("glove_mesh_send_message")
 
 
 # --- Anything else

@@ -49,8 +49,9 @@ class Command(BaseCommand):
         lines = [
             "The story, as ada (README.md tells it in full):",
             f"  “order 3 bags of Huila”  it is out: set its bags in {os.path.relpath(stock.path())} to 12, save, wait, say “yes”",
-            f"  “when is the next roast?”  the concierge asks the roaster, who reads {os.path.relpath(roasts.path())}",
             "  “refund order 1”         barista answers in the admin",
+            "  “when is the next roast of decaf?”  the concierge waits for the roaster, and that for its plan: add the line",
+            f"                           decaf,Friday,8 to {os.path.relpath(roasts.path())}, or answer as barista in the admin",
         ]
         for number, command in people.pay_commands(url):
             lines += ["", f"Be the bank, and pay order {number}:", "", command]
