@@ -42,7 +42,7 @@ class BadTag(InboxError):
 
 
 class BadAddress(InboxError):
-    """An address is 1 to 200 of the characters A-Z a-z 0-9 . _ @ + / - ."""
+    """An address is 1 to 200 of the characters A-Z a-z 0-9 . _ @ + / - , and no part between slashes is "." or ".."."""
 
     slug, status = "bad-address", 422
 

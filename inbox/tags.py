@@ -21,8 +21,10 @@ def check_tag(tag: object, *, reserved: bool = False) -> str:
 
 
 def check_address(address: object) -> str:
-    """The address, or BadAddress."""
+    """The address, or BadAddress. `concierge/eve/../ada` would be eve's, and read as ada's."""
     if not isinstance(address, str) or not re.fullmatch(ADDRESS, address, re.ASCII):
+        raise BadAddress
+    if {".", ".."} & set(address.split("/")):
         raise BadAddress
     return address
 

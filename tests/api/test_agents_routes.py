@@ -49,6 +49,7 @@ def test_opening(world):
         ({"agent": "helper", "mailbox": "helper/ada"}, 404, "mailbox-not-found"),
         ({"agent": "helper", "mailbox": "planner"}, 404, "mailbox-not-found"),
         ({"agent": "helper", "mailbox": "helper/bob/../ada!"}, 422, "bad-address"),
+        ({"agent": "helper", "mailbox": "helper/bob/../ada"}, 422, "bad-address"),
         ({"agent": "helper", "mailbox": ""}, 422, "bad-address"),
         ({"agent": "helper", "mailbox": "h\u0435lper/bob"}, 422, "bad-address"),
         ({"agent": "helper", "mailbox": "x" * 201}, 422, "bad-address"),

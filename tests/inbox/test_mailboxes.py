@@ -32,7 +32,12 @@ def test_what_is_an_address(address):
     assert open_mailbox(address, agent="tester").address == address
 
 
-@pytest.mark.parametrize("address", ["", " ", "a b", "a\n", "\na", "a\x00", "ä", "a:b", "a*", "x" * 201, None, 7, b"a"])
+DOTS = ["concierge/eve/../ada", "./ada", "ada/.", ".."]  # would be eve's, and read as ada's
+
+
+@pytest.mark.parametrize(
+    "address", ["", " ", "a b", "a\n", "\na", "a\x00", "ä", "a:b", "a*", "x" * 201, None, 7, b"a", *DOTS]
+)
 def test_what_is_none(address):
     with pytest.raises(BadAddress):
         open_mailbox(address, agent="tester")
