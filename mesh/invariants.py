@@ -74,14 +74,17 @@ CHECKS = [
     Check(
         "mesh_wait_met",
         "A wait whose quorum is met has ended.",
-        query(f"SELECT m.id AS message, m.quorum FROM mesh_message m {PENDING_WAIT} WHERE {ACKNOWLEDGED} >= m.quorum"),
+        query(
+            f"SELECT m.id AS message, m.quorum FROM mesh_message m {PENDING_WAIT} WHERE {ACKNOWLEDGED} >= m.quorum"
+            f" OR (m.everyone AND {ACKNOWLEDGED} > 0 AND {REACHABLE} = 0)"
+        ),
     ),
     Check(
         "mesh_wait_hopeless",
         "A wait that can no longer be met has ended.",
         query(
             f"SELECT m.id AS message, m.quorum FROM mesh_message m {PENDING_WAIT}"
-            f" WHERE {ACKNOWLEDGED} + {REACHABLE} < m.quorum"
+            f" WHERE {ACKNOWLEDGED} + {REACHABLE} < CASE WHEN m.everyone THEN 1 ELSE m.quorum END"
         ),
     ),
     Check(

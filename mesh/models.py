@@ -76,6 +76,11 @@ class Message(models.Model):
     blocking = models.BooleanField(default=False)
     wait = models.OneToOneField(Item, models.SET_NULL, null=True, blank=True, related_name="+")
     quorum = models.PositiveIntegerField(default=1, help_text="How many acknowledgements end the wait.")
+    everyone = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="All are needed: of those who were reached and are still on the mesh.",
+    )
     topic = models.CharField(max_length=100, default="", blank=True)
     capability = models.CharField(max_length=100, default="", blank=True)
     root = models.CharField(max_length=36, help_text="The message that began the chain.")

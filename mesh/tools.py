@@ -47,9 +47,7 @@ def send_message(
         said += f" Item {sent.message.wait_id} waits for the answer, which will come to you as mail; go on meanwhile."
     else:
         said += " If it is answered, that comes to you as mail."
-    if sent.mutual:
-        said += f" Note: the recipient itself waits for your answer to its message {sent.mutual}. Answer that first."
-    return said
+    return said + _mutual(sent)
 
 
 @tool(name="glove_mesh_broadcast", atomic=True)
@@ -72,7 +70,8 @@ def broadcast(
     if not blocking:
         return said + " Answers come to you as mail."
     needed = "the first answer" if sent.message.quorum == 1 else f"the answers of {sent.message.quorum} of them"
-    return said + f" Item {sent.message.wait_id} waits for {needed}, which will come to you as mail; go on meanwhile."
+    said += f" Item {sent.message.wait_id} waits for {needed}, which will come to you as mail; go on meanwhile."
+    return said + _mutual(sent)
 
 
 @tool(name="glove_mesh_list_agents", atomic=True)
@@ -128,6 +127,13 @@ def toolset(agent: Agent, store: Any) -> list[Tool]:
         return []
     on_mesh = Peer.objects.filter(mailbox_id=conversation.mailbox_id, retired_at=None).exists()
     return list(MESH_TOOLS) if on_mesh else []
+
+
+def _mutual(sent: sending.Sent) -> str:
+    if sent.mutual is None:
+        return ""
+    who = "the recipient itself" if sent.recipients == 1 else "one of them itself"
+    return f" Note: {who} waits for your answer to its message {sent.mutual}. Answer that first."
 
 
 def _sender(ctx: ToolContext) -> From:

@@ -74,7 +74,7 @@ class MessageAdmin(ReadOnlyAdmin):
         """What the sender waits for, in words."""
         if row.wait is None:
             return "no"
-        needed = f" for {row.quorum} recipients" if row.quorum > 1 else ""
+        needed = " for everyone" if row.everyone else f" for {row.quorum} recipients" if row.quorum > 1 else ""
         return f"yes{needed}" if row.wait.status == "pending" else f"no longer: {row.wait.outcome}"
 
     def panels(self, user: Any, row: Message) -> list[Panel]:

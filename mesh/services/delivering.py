@@ -3,8 +3,8 @@
 import logging
 from collections.abc import Mapping, Sequence
 
-from django.db import InterfaceError, InternalError, OperationalError, transaction
-from django.db.models import F, QuerySet, TextField, Value
+from django.db import InterfaceError, InternalError, OperationalError, connection, transaction
+from django.db.models import Case, F, QuerySet, TextField, Value, When
 
 from inbox.clock import clock
 from inbox.errors import InboxError
@@ -35,14 +35,16 @@ def dispatch(message: Message, recipients: Sequence[hot.Other], mutual: Mapping[
     get_transport().send(message, [row.pk for row in rows])
 
 
-def dispatch_all(message: Message, reach: QuerySet[Peer]) -> int:
+def dispatch_all(message: Message, reach: QuerySet[Peer], mutual: Mapping[int, str]) -> int:
     """The same for a broadcast, in a number of statements that does not grow with its recipients. Returns how many they are."""
     if get_transport().in_transaction:
         rows = reach.order_by().values_list("mailbox_id").annotate(agent=F("mailbox__agent"))
-        rows = rows.annotate(request=Value(request_of(message), output_field=TextField()))
+        words = [When(pk=peer, then=Value(request_of(message, theirs))) for peer, theirs in mutual.items()]
+        usual = Value(request_of(message))
+        rows = rows.annotate(request=Case(*words, default=usual, output_field=TextField()) if words else usual)
         return hot.write(message, rows.query.sql_with_params(), tag_of(message))
     recipients = [hot.Other.of(peer) for peer in reach]
-    dispatch(message, recipients, {})
+    dispatch(message, recipients, mutual)
     return len(recipients)
 
 
@@ -92,7 +94,7 @@ def bury(delivery_id: int, reason: str) -> bool:
         queued = Delivery.objects.filter(pk=delivery_id, status=Delivery.Status.QUEUED)
         if not queued.update(status=Delivery.Status.DEAD, reason=reason[:200] or "no reason was given"):
             return False
-        waits.end_if_hopeless(row.message)
+        waits.end_what_is_decided([row.message_id])
     return True
 
 
@@ -100,16 +102,29 @@ def deliver_queued(limit: int = 200) -> int:
     """The sweep's part: deliveries that a transport has left queued, the oldest first. One that cannot be delivered is dead, and
     does not hold the others up."""
     found = Delivery.objects.filter(status=Delivery.Status.QUEUED).order_by("pk").values_list("pk", flat=True)[:limit]
-    return sum(_deliver_or_bury(pk) for pk in list(found))
+    return sum(_guarded(pk) for pk in list(found))
 
 
-def request_of(message: Message, mutual: str | None = None) -> str:
-    """The server's words above a letter: sender and message id, and what the sender expects."""
+def deliver_or_bury(pk: int) -> bool:
+    """queued -> delivered; or -> dead, with the reason, where it cannot be delivered, whatever that comes from."""
+    try:
+        return deliver(pk)
+    except INFRASTRUCTURE:
+        raise
+    except Exception as error:
+        log.exception("Delivery %s cannot be made; staff see why", pk)
+        why = str(error) if isinstance(error, InboxError) else type(error).__name__
+        return bury(pk, f"it could not be delivered: {why}")
+
+
+def request_of(message: Message, mutual: str | None = None, *, waits: bool | None = None) -> str:
+    """The server's words above a letter: sender and message id, and what the sender expects. `waits`: whether it still does, for
+    a letter that comes later than its message."""
     kind = "Broadcast" if message.kind == Message.Kind.BROADCAST else "Message"
     said = f"{kind} {message.pk} from {message.sender}"
     if message.in_reply_to_id:
         said += f", in reply to {message.in_reply_to_id}"
-    if message.blocking:
+    if message.blocking if waits is None else waits:
         said += ". The sender waits for your reply (in_reply_to this id) or acknowledgement"
     if mutual:
         said += f", while you wait for it to answer your message {mutual}"
@@ -127,11 +142,12 @@ def _deliver(row: Delivery) -> bool:
     if not queued.update(status=Delivery.Status.DELIVERED, delivered_at=clock()):
         return False
     message, recipient = row.message, row.recipient
-    mutual = waits.mutual(message.sender_id, [recipient.mailbox_id]) if message.blocking else {}
+    still = waits.is_open(message)
+    mutual = waits.mutual(message.sender_id, [recipient.mailbox_id]) if still else {}
     item = letters.drop(
         recipient.mailbox_id,
         tag=tag_of(message),
-        request=request_of(message, mutual.get(recipient.pk)),
+        request=request_of(message, mutual.get(recipient.pk), waits=still),
         response=message.content,
         by=str(message.sender),
         via=Item.Via.MESH,
@@ -143,12 +159,12 @@ def _deliver(row: Delivery) -> bool:
     return True
 
 
-def _deliver_or_bury(pk: int) -> bool:
+def _guarded(pk: int) -> bool:
+    """One that somebody holds locked for long does not hold up the others."""
     try:
-        return deliver(pk)
-    except INFRASTRUCTURE:
-        raise
-    except Exception as error:
-        log.exception("Delivery %s cannot be made; staff see why", pk)
-        why = str(error) if isinstance(error, InboxError) else type(error).__name__
-        return bury(pk, f"it could not be delivered: {why}")
+        return deliver_or_bury(pk)
+    except OperationalError:
+        if not connection.is_usable():
+            raise
+        log.warning("Delivery %s was not made; the next sweep tries again", pk, exc_info=True)
+        return False

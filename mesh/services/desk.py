@@ -11,7 +11,7 @@ from inbox.errors import NotAllowed
 from inbox.services.issuing import log
 from mesh.errors import ChainNotFound, DeliveryNotFound, NotDead
 from mesh.models import Delivery, StoppedChain
-from mesh.services.delivering import deliver
+from mesh.services.delivering import deliver_or_bury
 
 
 def send_again(user: Any, delivery_id: int) -> Delivery:
@@ -21,7 +21,7 @@ def send_again(user: Any, delivery_id: int) -> Delivery:
         dead = Delivery.objects.filter(pk=delivery_id, status=Delivery.Status.DEAD)
         if not dead.update(status=Delivery.Status.QUEUED, reason="", closed_at=None):
             raise _not_dead(delivery_id)
-        deliver(delivery_id)
+        deliver_or_bury(delivery_id)
         row = Delivery.objects.get(pk=delivery_id)
         log(user, row, CHANGE, "Sent again." if row.status == row.Status.DELIVERED else f"Sent again; {row.reason}.")
     return row

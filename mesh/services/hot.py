@@ -102,8 +102,9 @@ def insert_message(message: Message) -> None:
 
 def _message(message: Message) -> tuple[str, list[Any]]:
     sql = (
-        "INSERT INTO mesh_message (id, kind, sender_id, content, in_reply_to_id, blocking, wait_id, quorum, topic, capability,"
-        " root, hops, sent_in, created_at) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, glove_clock(0))"
+        "INSERT INTO mesh_message (id, kind, sender_id, content, in_reply_to_id, blocking, wait_id, quorum, everyone, topic,"
+        " capability, root, hops, sent_in, created_at)"
+        " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, glove_clock(0))"
     )
     return sql, [
         message.pk,
@@ -114,6 +115,7 @@ def _message(message: Message) -> tuple[str, list[Any]]:
         message.blocking,
         message.wait_id,
         message.quorum,
+        message.everyone,
         message.topic,
         message.capability,
         message.root,

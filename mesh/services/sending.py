@@ -16,8 +16,9 @@ from mesh.errors import BadQuorum, NobodyToReach, NotAddressed, NotAPeer
 from mesh.ids import message_id
 from mesh.limits import mesh_limits
 from mesh.models import Capability, Message, Peer, Subscription
-from mesh.services import answering, chains, delivering, hot, peers, waits
+from mesh.services import answering, chains, delivering, hot, locks, peers, waits
 
+ALL = "all"
 MAX_RECIPIENTS = 100  # of a send that names them; a broadcast has no such bound
 
 
@@ -37,7 +38,7 @@ class Sent:
     message: Message
     recipients: int
     ended_wait: bool = False
-    mutual: str | None = None  # the message by which the recipient waits for the sender
+    mutual: str | None = None  # the message by which a recipient waits for the sender, the oldest
 
 
 def send(
@@ -57,12 +58,12 @@ def send(
         whom = recipients[0].address if len(recipients) == 1 else f"the first of {len(recipients)}"
         message = _written(who, sender, Message.Kind.DIRECT, content, place, whom if blocking else "", parent)
         answered = parent is not None and answering.reply(parent, sender, message)
-        mutual = waits.mutual(sender.pk, [peer.mailbox_id for peer in recipients]) if blocking else {}
+        mutual = _mutual(sender, recipients) if blocking else {}
         if answered and parent:
             delivering.record(message, recipients[0], item=parent.wait_id)
         else:
             delivering.dispatch(message, recipients, mutual)
-    return Sent(message, len(recipients), answered, mutual.get(recipients[0].pk) if len(recipients) == 1 else None)
+    return Sent(message, len(recipients), answered, _first(mutual))
 
 
 def broadcast(
@@ -92,14 +93,16 @@ def broadcast(
         chains.check_budget(place, sender, content)
         whom = f"{'the first' if needed == 1 else 'all' if needed == expected else needed} of {expected}"
         message = _written(who, sender, Message.Kind.BROADCAST, content, place, whom if blocking else "")
-        message.quorum, message.topic, message.capability = needed, topic or "", capability or ""
-        count = delivering.dispatch_all(message, reach)
+        message.quorum, message.everyone = needed, quorum == ALL
+        message.topic, message.capability = topic or "", capability or ""
+        mutual = waits.mutual(sender.pk, reach.values("mailbox_id")) if blocking else {}
+        count = delivering.dispatch_all(message, reach, mutual)
         if not count:
             raise NobodyToReach
         if blocking and count != expected:  # peers joined, or left the topic, between the two
             message.quorum = _quorum(quorum, count, blocking)
             Message.objects.filter(pk=message.pk).update(quorum=message.quorum)
-    return Sent(message, count)
+    return Sent(message, count, mutual=_first(mutual))
 
 
 def _begin(who: From, names: Sequence[str]) -> hot.Look:
@@ -116,6 +119,16 @@ def _recipients(sender: Peer, look: hot.Look, names: list[str]) -> list[hot.Othe
         raise NobodyToReach(f"Name 1 to {MAX_RECIPIENTS} recipients, or broadcast.")
     found = {peer.pk: peer for peer in (peers.recipient(sender, look, name) for name in names)}
     return list(found.values())
+
+
+def _mutual(sender: Peer, recipients: Sequence[hot.Other]) -> dict[int, str]:
+    """Who of them waits for the sender. Of two that ask each other at the same instant the second is to see the first."""
+    locks.pairs(sender.pk, [peer.pk for peer in recipients])
+    return waits.mutual(sender.pk, [peer.mailbox_id for peer in recipients])
+
+
+def _first(mutual: dict[int, str]) -> str | None:
+    return min(mutual.values(), default=None)
 
 
 def _asker(sender: Peer, parent: Message, names: list[str]) -> hot.Other:
@@ -182,7 +195,7 @@ def _quorum(quorum: Any, count: int, blocking: bool) -> int:
         return 1
     if not blocking:
         raise BadQuorum
-    if quorum == "all":
+    if quorum == ALL:
         return count
     try:
         needed = int(quorum)

@@ -2,18 +2,19 @@
 
 Acknowledgements are counted under the message row's lock, so of two at once one is the last. The item itself has one winner."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
-from django.db import connection
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from inbox.errors import AlreadyClosed
 from inbox.models import Item
-from inbox.services import items, letters
+from inbox.services import items, letters, statements
 from inbox.text import MAX_BYTES, clean, first_line
 from mesh.models import Delivery, Message, Peer
 
 GONE = "The recipient is no longer reachable; nobody will answer this."
+TOO_FEW = "Too few recipients are left who could answer this."
 OFF_THE_MESH = "You were taken off the mesh; nobody can answer this any more."
 WAITING = "mesh:waiting:"
 # How many have acknowledged, or still may: whoever is retired or was not reached has left. The peers are looked up one by one.
@@ -21,6 +22,7 @@ POSSIBLE = (
     "(SELECT COUNT(*) FROM mesh_delivery d WHERE d.message_id = m.id AND (d.acknowledged_at IS NOT NULL OR (d.status <> 'dead'"
     " AND NOT EXISTS (SELECT 1 FROM mesh_peer p WHERE p.id = d.recipient_id AND p.retired_at IS NOT NULL))))"
 )
+ACKNOWLEDGED = "(SELECT COUNT(*) FROM mesh_delivery d WHERE d.message_id = m.id AND d.acknowledged_at IS NOT NULL)"
 LEAST_OF_A_NOTE = 200  # bytes, however many there are
 
 
@@ -41,7 +43,7 @@ def is_open(message: Message) -> bool:
 
 def enough(message: Message) -> bool:
     """Whether the acknowledgements of distinct recipients reach the quorum. The caller holds the message's lock."""
-    return message.deliveries.exclude(acknowledged_at=None).count() >= message.quorum
+    return _standing([message.pk])[0].met
 
 
 def end(message: Message, response: str, by: str) -> bool:
@@ -68,7 +70,10 @@ def notes(message: Message, *, but: int | None = None) -> str:
     if message.quorum == 1 and len(found) == 1 and found[0].ack_note:
         return found[0].ack_note
     share = max(LEAST_OF_A_NOTE, MAX_BYTES // max(len(found), 1) - 250)
-    return clean("\n".join(_line(row, share) for row in found), limit=MAX_BYTES)
+    lines = [_line(row, share) for row in found]
+    if message.everyone:
+        lines += [f"{row.recipient}: left without an answer" for row in _left(message)]
+    return clean("\n".join(lines), limit=MAX_BYTES)
 
 
 def tell(message: Message, said: str) -> None:
@@ -95,25 +100,34 @@ def ended_by_others(ended: list[int]) -> None:
 
 def recipient_is_gone(peer: Peer) -> int:
     """After a peer retired: end its own waits, and those of others that can no longer be met, in a number of statements that does
-    not grow with them: nobody sends meanwhile. Returns how many."""
+    not grow with them: nobody sends meanwhile. Those that waited for everyone, and only for it, are met. Returns how many."""
     own = Item.objects.filter(mailbox=peer.mailbox_id, status=Item.Status.PENDING, tag__startswith=WAITING)
     open_waits = Item.objects.filter(status=Item.Status.PENDING, tag__startswith=WAITING).values("pk")
     waiting = Message.objects.filter(wait__in=open_waits)
     waiting = waiting.filter(deliveries__recipient=peer, deliveries__acknowledged_at=None)
-    hopeless = _hopeless(list(waiting.values_list("pk", flat=True)))
-    reasons = dict.fromkeys(hopeless, GONE) | dict.fromkeys(own.values_list("pk", flat=True), OFF_THE_MESH)
-    return items.undeliverable_all(reasons)
+    return end_what_is_decided(
+        list(waiting.values_list("pk", flat=True)), dict.fromkeys(own.values_list("pk", flat=True), OFF_THE_MESH)
+    )
 
 
-def end_if_hopeless(message: Message) -> bool:
-    """After a delivery died. The caller holds the message's lock."""
-    return bool(items.undeliverable_all(dict.fromkeys(_hopeless([message.pk]), GONE)))
+def end_what_is_decided(messages: list[str], also: Mapping[int, str] | None = None) -> int:
+    """After somebody left these messages' recipients: end their waits that are met by the others, or can no longer be; and `also`
+    these, undeliverable, each with its reason. Returns how many."""
+    list(Message.objects.select_for_update(no_key=True).filter(pk__in=messages).order_by("pk").values_list("pk"))
+    found = _standing(messages)
+    reasons = {one.wait: GONE if one.quorum == 1 else TOO_FEW for one in found if one.hopeless} | dict(also or {})
+    met = {one.wait: one.message for one in found if one.met}
+    both = Item.objects.select_for_update(no_key=True).filter(pk__in=[*reasons, *met], status=Item.Status.PENDING)
+    still = set(both.order_by("pk").values_list("pk", flat=True))
+    for message in Message.objects.filter(pk__in=[met[wait] for wait in still & set(met)]):
+        end(message, notes(message), "those who are left")
+    return len(still & set(met)) + items.undeliverable_all(reasons)
 
 
-def mutual(sender: int, mailboxes: Iterable[int]) -> dict[int, str]:
-    """Of the peers of these mailboxes, each one that itself waits for the sender, and by which message. Found from the few requests
-    that are open there, not from all that they ever wrote."""
-    open_there = Item.objects.filter(mailbox__in=list(mailboxes), status=Item.Status.PENDING).values("pk")
+def mutual(sender: int, mailboxes: Any) -> dict[int, str]:
+    """Of the peers of these mailboxes (ids, or a query for them), each one that itself waits for the sender, and by which message.
+    Found from the few requests that are open there, not from all that they ever wrote."""
+    open_there = Item.objects.filter(mailbox__in=mailboxes, status=Item.Status.PENDING).values("pk")
     rows = Message.objects.filter(
         wait__in=open_there,
         deliveries__recipient=sender,
@@ -123,18 +137,43 @@ def mutual(sender: int, mailboxes: Iterable[int]) -> dict[int, str]:
     return dict(rows.order_by("pk").values_list("sender_id", "pk"))
 
 
-def _hopeless(messages: list[str]) -> list[int]:
-    """The waits of those messages that can no longer be met, counted under the messages' locks."""
+class Standing(NamedTuple):
+    """How a message that somebody waits for stands."""
+
+    message: str
+    wait: int
+    quorum: int
+    everyone: bool
+    acknowledged: int
+    possible: int
+
+    @property
+    def met(self) -> bool:
+        needed = min(self.quorum, self.possible) if self.everyone else self.quorum
+        return self.acknowledged >= max(needed, 1)
+
+    @property
+    def hopeless(self) -> bool:
+        return self.possible < (1 if self.everyone else self.quorum)
+
+
+def _standing(messages: list[str]) -> list[Standing]:
+    """Counted under the messages' locks."""
     if not messages:
         return []
-    list(Message.objects.select_for_update(no_key=True).filter(pk__in=messages).order_by("pk").values_list("pk"))
     marks = ", ".join(["%s"] * len(messages))
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT m.wait_id FROM mesh_message m WHERE m.id IN ({marks}) AND m.wait_id IS NOT NULL AND m.quorum > {POSSIBLE}",
-            messages,
-        )
-        return [wait for (wait,) in cursor.fetchall()]
+    rows = statements.rows(
+        f"SELECT m.id, m.wait_id, m.quorum, m.everyone, {ACKNOWLEDGED}, {POSSIBLE} FROM mesh_message m"
+        f" WHERE m.id IN ({marks}) AND m.wait_id IS NOT NULL",
+        messages,
+    )
+    return [Standing(*row) for row in rows]
+
+
+def _left(message: Message) -> QuerySet[Delivery]:
+    gone = Q(status=Delivery.Status.DEAD) | Q(recipient__retired_at__isnull=False)
+    rows = message.deliveries.filter(gone, acknowledged_at=None)
+    return rows.select_related("recipient__mailbox").order_by("pk")
 
 
 def _line(row: Delivery, share: int) -> str:

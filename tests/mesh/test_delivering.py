@@ -1,6 +1,7 @@
 """Transports that lose, double and reorder: each letter arrives once, in order per pair, or is dead with a reason."""
 
 import pytest
+from django.db import OperationalError
 
 from mesh.errors import DeliveryNotFound, MessageNotFound
 from mesh.models import Delivery
@@ -80,6 +81,47 @@ def test_sent_again_to_a_peer_that_is_still_gone_it_is_dead_again(three):
     row = desk.send_again(operator, Delivery.objects.get().pk)
     assert (row.status, row.reason) == ("dead", delivering.RETIRED)
     assert not letters(b)
+
+
+def test_sent_again_it_does_not_say_that_somebody_waits_who_does_not(three):
+    a, b, _ = three
+    operator = UserFactory(may=["mesh.manage_mesh"])
+    sending.send(sender(a), "b", "Hello?", blocking=True)
+    delivering.bury(Delivery.objects.get().pk, "lost")
+    assert desk.send_again(operator, Delivery.objects.get().pk).status == "delivered"
+    assert "waits" not in letters(b)[0].request
+
+
+def test_sent_again_in_vain_it_is_dead_again_with_the_reason(three, monkeypatch):
+    a, _, _ = three
+    operator = UserFactory(may=["mesh.manage_mesh"])
+    sending.send(sender(a), "b", "Poison.")
+    delivering.bury(Delivery.objects.get().pk, "lost")
+
+    def broken(*given, **letter):
+        raise ValueError("no such thing")
+
+    monkeypatch.setattr(delivering.letters, "drop", broken)
+    row = desk.send_again(operator, Delivery.objects.get().pk)
+    assert (row.status, row.reason) == ("dead", "it could not be delivered: ValueError")
+
+
+def test_one_that_is_locked_for_long_holds_nobody_up(three, monkeypatch):
+    a, b, c = three
+    for name in ("b", "c"):
+        sending.send(sender(a), name, "Hello!")
+    deliver, locked = delivering.deliver, Delivery.objects.get(recipient=b).pk
+
+    def slow(pk):
+        if pk == locked:
+            raise OperationalError("canceling statement due to lock timeout")
+        return deliver(pk)
+
+    monkeypatch.setattr(delivering, "deliver", slow)
+    assert delivering.deliver_queued() == 1
+    assert [len(letters(peer)) for peer in (b, c)] == [0, 1]
+    monkeypatch.undo()
+    assert delivering.deliver_queued() == 1
 
 
 def test_one_that_cannot_be_delivered_is_dead_and_holds_nobody_up(three, monkeypatch):

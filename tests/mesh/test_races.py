@@ -227,6 +227,39 @@ def test_a_turn_that_is_cancelled_while_it_sends(peers, race, script):
     assert_sound()
 
 
+def test_two_that_ask_each_other_at_the_same_instant_are_told(peers, race):
+    """The second of the two is told, and so is the first, by its letter."""
+    a, b = peers("a", "b")
+    told = []
+
+    def ask(asker, other):
+        told.append(sending.send(sender(asker), other, "Well?", blocking=True).mutual)
+
+    def between():
+        assert len(told) == 2
+        assert told.count(None) == 1
+        assert sum("while you wait" in letter.request for peer in (a, b) for letter in letters(peer)) == 1
+        Item.objects.all().delete()
+        told.clear()
+
+    both(race, range(50), lambda _: ask(a, "b"), lambda _: ask(b, "a"), between)
+
+
+def test_everyone_against_a_recipient_that_retires(peers, race, operator):
+    """The last word and the last to leave, at once: the wait is met by the one that stays, and never stuck."""
+    a, b, c = peers("a", "b", "c")
+    ask = lambda: sending.broadcast(sender(a), "All?", blocking=True, quorum="all").message  # noqa: E731
+    rounds = [ask()]
+
+    def between():
+        assert waits(rounds[-1:]) == [("answered", "b: Taken.\nc: left without an answer")]
+        leaving.bring_back(operator, c.pk)
+        rounds.append(ask())
+
+    acknowledge = lambda _: answering.acknowledge(b, rounds[-1].pk, "Taken.")  # noqa: E731
+    both(race, range(ROUNDS), acknowledge, lambda _: leaving.retire(operator, c.pk), between)
+
+
 def test_sends_of_one_peer_from_many_threads_keep_their_order(peers, race):
     a, b = peers("a", "b")
 

@@ -10,7 +10,8 @@ from inbox.services import items
 from inbox.text import MAX_BYTES
 from mesh.errors import MessageNotFound, UnknownPeer
 from mesh.models import Delivery, Peer
-from mesh.services import answering, leaving, sending
+from mesh.services import answering, delivering, leaving, sending, waits
+from tests.agents.kit import assert_sound
 from tests.agents.scripts import texts
 from tests.factories import UserFactory, backdate
 from tests.mesh.kit import conversation_of, letters, public_peer, run_all, sender, wait_of
@@ -124,12 +125,53 @@ def test_a_retired_recipient_leaves_the_quorum(three):
     a, b, c = three
     operator = UserFactory(may=["mesh.manage_mesh"])
     one = sending.broadcast(sender(a), "One?", blocking=True).message
-    both = sending.broadcast(sender(a), "Both?", blocking=True, quorum="all").message
+    both = sending.broadcast(sender(a), "Both?", blocking=True, quorum=2).message
+    all_ = sending.broadcast(sender(a), "All?", blocking=True, quorum="all").message
     leaving.retire(operator, b.pk)
-    assert wait_of(one).status == "pending"  # the other may still answer
-    assert wait_of(both).outcome == "undeliverable"
+    assert wait_of(one).status == wait_of(all_).status == "pending"  # the other may still answer
+    assert (wait_of(both).outcome, wait_of(both).response) == ("undeliverable", waits.TOO_FEW)
     answering.acknowledge(c, one.pk)
+    answering.acknowledge(c, all_.pk, "Yes.")
     assert wait_of(one).outcome == "answered"
+    assert wait_of(all_).response == "c: Yes.\nb: left without an answer"
+
+
+def test_all_means_all_who_are_still_there(three):
+    """Whoever leaves last is not waited for: the others' words are the answer, there and then. With nobody left it is hopeless."""
+    a, b, c = three
+    operator = UserFactory(may=["mesh.manage_mesh"])
+    ask = lambda: sending.broadcast(sender(a), "All?", blocking=True, quorum="all").message  # noqa: E731
+    noted, replied, silent = ask(), ask(), ask()
+    answering.acknowledge(b, noted.pk, "Yes.")
+    sending.send(sender(b), "a", "Yes!", in_reply_to=replied.pk)
+    leaving.retire(operator, c.pk)
+    assert wait_of(noted).response == "b: Yes.\nc: left without an answer"
+    assert wait_of(replied).response == "b: replied\nc: left without an answer"
+    assert wait_of(silent).status == "pending"
+    assert_sound()
+    leaving.bring_back(operator, c.pk)
+    answering.acknowledge(b, silent.pk)
+    assert wait_of(silent).status == "pending"  # for it may answer again
+    leaving.retire(operator, c.pk)
+    assert wait_of(silent).response == "b: acknowledged\nc: left without an answer"
+    leaving.bring_back(operator, c.pk)
+    nobody = ask()
+    for peer in (b, c):
+        leaving.retire(operator, peer.pk)
+    assert wait_of(nobody).outcome == "undeliverable"
+    assert_sound()
+
+
+def test_a_delivery_that_dies_is_no_longer_waited_for(three, settings):
+    settings.MESH_TRANSPORTS = {"default": {"BACKEND": "mesh.transports.memory.MemoryTransport", "OPTIONS": {}}}
+    a, b, c = three
+    message = sending.broadcast(sender(a), "All?", blocking=True, quorum="all").message
+    delivering.deliver(message.deliveries.get(recipient=b).pk)
+    answering.acknowledge(b, message.pk, "Yes.")
+    assert wait_of(message).status == "pending"
+    delivering.bury(message.deliveries.get(recipient=c).pk, "lost")
+    assert wait_of(message).response == "b: Yes.\nc: left without an answer"
+    assert_sound()
 
 
 def test_two_that_wait_for_each_other_are_told(three):
@@ -141,6 +183,15 @@ def test_two_that_wait_for_each_other_are_told(three):
     (letter,) = letters(a)
     assert first.message.pk in letter.request  # and a reads the same of b
     assert "while you wait" in letter.request
+
+
+def test_a_broadcast_to_one_that_waits_for_the_sender_says_so(three):
+    a, b, c = three
+    first = sending.send(sender(b), "a", "You first?", blocking=True).message
+    second = sending.broadcast(sender(a), "Who?", blocking=True)
+    assert second.mutual == first.pk
+    assert f"while you wait for it to answer your message {first.pk}" in letters(b)[0].request
+    assert "while you wait" not in letters(c)[0].request
 
 
 def test_a_wait_is_one_of_the_open_items_of_its_mailbox(three, settings):
