@@ -45,7 +45,7 @@ def agent_usage(request: Call, name: str, wish: Annotated[Days, Query(...)]) -> 
         raise NotAllowed(
             "You need the permissions agents.view_conversation and agents.view_modelcall to see what agents use."
         )
-    return {"items": ledger.days_of(ModelCall.objects.filter(agent=name))[: wish.days], "next": None}
+    return by_position(ledger.days_of(ModelCall.objects.filter(agent=name))[: wish.days], wish, "usage")
 
 
 # --- Conversations
@@ -118,12 +118,12 @@ def list_turns(request: Call, conversation_id: PathId, paging: Paging) -> dict[s
 )
 def conversation_usage(request: Call, conversation_id: PathId, wish: Annotated[Days, Query(...)]) -> dict[str, Any]:
     calls = ModelCall.objects.filter(conversation=_seen(request, conversation_id))
-    return {"items": ledger.days_of(calls)[: wish.days], "next": None}
+    return by_position(ledger.days_of(calls)[: wish.days], wish, "usage")
 
 
 @router.get("/conversations/{id:conversation_id}/tasks", response=Page[TaskOut], summary="The agent's task list")
 def list_tasks(request: Call, conversation_id: PathId, paging: Paging) -> dict[str, Any]:
-    return by_position(list(_seen(request, conversation_id).tasks.all()), paging, "tasks")
+    return by_position(_seen(request, conversation_id).tasks.all(), paging, "tasks")
 
 
 # --- Permissions

@@ -10,6 +10,7 @@ from ninja import Field, Schema
 
 from agents.models import Conversation, Message, Permission, ToolCall, Turn
 from inbox.http.fields import Body, Id, Time
+from inbox.http.paging import PageQuery
 
 MAX_DAYS = 366
 
@@ -52,8 +53,8 @@ class UsageDay(Schema):
         return f"{Decimal(day['cost_micros']) / 1_000_000:.6f}"
 
 
-class Days(Schema):
-    """How far back."""
+class Days(PageQuery):
+    """How far back, and which page of it."""
 
     days: int = Field(30, ge=1, le=MAX_DAYS, description="So many days at most, of those that have calls.")
 

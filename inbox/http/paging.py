@@ -41,10 +41,10 @@ def newest_first(rows: QuerySet[Any], paging: PageQuery, name: str) -> dict[str,
     return cut(list(rows.order_by("-pk")[: paging.limit + 1]), paging, lambda page: make_cursor(name, page[-1].pk))
 
 
-def by_position(found: Sequence[T], paging: PageQuery, name: str) -> dict[str, Any]:
-    """A page of a short list that is at hand as a whole."""
+def by_position(found: Any, paging: PageQuery, name: str) -> dict[str, Any]:
+    """A page of a short list: a sequence, or a query with an order of its own."""
     start = read_cursor(paging.cursor, name, 1)[0] if paging.cursor is not None else 0
-    return cut(found[start : start + paging.limit + 1], paging, lambda page: make_cursor(name, start + len(page)))
+    return cut(list(found[start : start + paging.limit + 1]), paging, lambda page: make_cursor(name, start + len(page)))
 
 
 def cut(found: Sequence[T], paging: PageQuery, cursor_after: Callable[[Sequence[T]], str]) -> dict[str, Any]:

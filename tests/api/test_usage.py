@@ -66,6 +66,17 @@ def test_so_many_days_at_most(world, talk, asked, shown):
     assert found[0]["day"] == "2026-12-01"
 
 
+def test_the_days_have_pages(world, talk):
+    for days_ago in range(5):
+        call(talk, days_ago=days_ago)
+    caller, path, seen, cursor = by_key(world.ada), f"/conversations/{talk.pk}/usage?days=4&limit=3", [], ""
+    while cursor is not None:
+        page = caller.get(path + (cursor and f"&cursor={cursor}")).json()
+        seen.append([day["day"] for day in page["items"]])
+        cursor = page["next"]
+    assert seen == [["2026-12-01", "2026-11-30", "2026-11-29"], ["2026-11-28"]]
+
+
 def test_nothing_yet(world, talk):
     assert days(by_key(world.ada), f"/conversations/{talk.pk}/usage") == []
 
