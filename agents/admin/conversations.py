@@ -12,6 +12,7 @@ from django.utils.safestring import SafeString
 from agents import access
 from agents.admin import talk
 from agents.admin.filters import AgentFilter
+from agents.admin.turns import turn_acts
 from agents.models import Conversation, Task, Turn
 from agents.services import desk
 from inbox.admin.confirm import confirm
@@ -81,7 +82,9 @@ class ConversationAdmin(ReadOnlyAdmin):
     def acts(self, request: HttpRequest, row: Conversation) -> list[Link]:
         if not access.may_write(request.user, row) or row.status != Conversation.Status.OPEN:
             return []
-        return [Link("Close it…", reverse("admin:agents_conversation_close", args=[row.pk]))]
+        newest = Turn.objects.filter(conversation=row).order_by("-pk").first()
+        close = Link("Close it…", reverse("admin:agents_conversation_close", args=[row.pk]))
+        return [*(turn_acts(newest) if newest else []), close]
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None

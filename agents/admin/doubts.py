@@ -63,7 +63,7 @@ class RecordForm(forms.Form):
 class ToolCallAdmin(ReadOnlyAdmin):
     """Calls of tools. One whose worker died while it ran is in doubt, until somebody says what became of it."""
 
-    list_display = ["number", "name", "where", "arguments", "status", moment("started_at", "began"), "known"]
+    list_display = ["number", "name", moment("started_at", "began"), "where", "arguments", "status", "known"]
     list_filter = [DoubtFilter]
     list_select_related = ["turn__conversation__mailbox"]
     search_fields = ["name"]
@@ -91,7 +91,7 @@ class ToolCallAdmin(ReadOnlyAdmin):
 
     @admin.display(description="With")
     def arguments(self, row: ToolCall) -> SafeString:
-        return one_line(row.input)
+        return one_line(row.input, 40)
 
     @admin.display(description="What became of it")
     def known(self, row: ToolCall) -> SafeString | str:

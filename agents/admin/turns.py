@@ -12,12 +12,22 @@ from django.utils.safestring import SafeString
 from agents import access
 from agents.admin import talk
 from agents.admin.filters import LeftFilter, TurnAgentFilter
-from agents.models import Turn
+from agents.models import Conversation, Turn
 from inbox.admin.reader import Link, Panel
 from inbox.admin.readonly import ReadOnlyAdmin, moment
-from inbox.templatetags.desk import inline
+from inbox.templatetags.desk import inline, one_line
 
 OPEN = (Turn.Status.QUEUED, Turn.Status.RUNNING, Turn.Status.WAITING)
+
+
+def turn_acts(turn: Turn) -> list[Link]:
+    """What may be done about this turn of an open conversation: stop it while it is open, try it again if it is the newest."""
+    if turn.status in OPEN:
+        return [Link("Stop its turn…", reverse("admin:agents_conversation_cancel", args=[turn.conversation_id]))]
+    later = Turn.objects.filter(conversation=turn.conversation_id, pk__gt=turn.pk)
+    if turn.status in (Turn.Status.FAILED, Turn.Status.CANCELLED) and not later.exists():
+        return [Link("Try again…", reverse("admin:agents_conversation_retry", args=[turn.conversation_id]))]
+    return []
 
 
 @admin.register(Turn)
@@ -26,10 +36,9 @@ class TurnAdmin(ReadOnlyAdmin):
 
     list_display = [
         "number",
-        "conversation",
         "status",
         "why",
-        "model_calls",
+        "about",
         "tokens",
         moment("created_at", "queued"),
         moment("finished_at", "ended"),
@@ -58,6 +67,10 @@ class TurnAdmin(ReadOnlyAdmin):
     @admin.display(description="Reason")
     def why(self, row: Turn) -> SafeString:
         return inline(row.reason or row.error[:80] or "–")
+
+    @admin.display(description="Conversation", ordering="conversation")
+    def about(self, row: Turn) -> SafeString:
+        return one_line(str(row.conversation), 40)
 
     @admin.display(description="Tokens in and out")
     def tokens(self, row: Turn) -> str:
@@ -104,11 +117,4 @@ class TurnAdmin(ReadOnlyAdmin):
             "agents.view_conversation"
         ):
             return []
-        newest = (
-            Turn.objects.filter(conversation=row.conversation_id).order_by("-pk").values_list("pk", flat=True).first()
-        )
-        if row.status in OPEN:
-            return [Link("Stop it…", reverse("admin:agents_conversation_cancel", args=[row.conversation_id]))]
-        if row.status in (Turn.Status.FAILED, Turn.Status.CANCELLED) and row.pk == newest:
-            return [Link("Try again…", reverse("admin:agents_conversation_retry", args=[row.conversation_id]))]
-        return []
+        return [] if row.conversation.status == Conversation.Status.CLOSED else turn_acts(row)

@@ -13,6 +13,7 @@ from inbox import declare, instants
 from inbox.models import DeclaredSchedule, ResolverRun
 from inbox.services import schedules
 from tests.admin import world
+from tests.factories import TurnFactory
 
 
 # --- Conversations and turns
@@ -83,8 +84,10 @@ def test_a_failed_turn_is_tried_again(shop, sign_in, agent):
     )
     client = sign_in(shop.olga)
     page = client.get(reverse("admin:agents_turn_change", args=[failed.pk])).content.decode()
+    talk = reverse("admin:agents_conversation_change", args=[shop.refund.conversation.pk])
     address = reverse("admin:agents_conversation_retry", args=[shop.refund.conversation.pk])
     assert address in page
+    assert address in client.get(talk).content.decode()
     client.get(address)
     assert Turn.objects.count() == 2
     client.post(address)
@@ -93,6 +96,8 @@ def test_a_failed_turn_is_tried_again(shop, sign_in, agent):
     assert Turn.objects.count() == 3
     assert LogEntry.objects.get().user == shop.olga
     stop = reverse("admin:agents_conversation_cancel", args=[shop.refund.conversation.pk])
+    page = client.get(talk).content.decode()
+    assert (stop in page, address in page) == (True, False), "what can be done now, and nothing else"
     client.post(stop)
     assert Turn.objects.latest("pk").status == "cancelled"
 
@@ -106,10 +111,13 @@ def test_who_may_only_look_does_not_act(shop, sign_in):
 
 def test_closing_a_conversation(shop, sign_in):
     address = reverse("admin:agents_conversation_close", args=[shop.refund.conversation.pk])
+    turn = TurnFactory(conversation=shop.refund.conversation, failed=True)
     sign_in(shop.olga).post(address)
     assert Conversation.objects.get(pk=shop.refund.conversation.pk).status == "closed"
     answer = sign_in(shop.ada).get(reverse("admin:inbox_item_change", args=[shop.refund.item.pk])).content.decode()
     assert "The conversation that asked is closed." in answer
+    page = sign_in(shop.olga).get(reverse("admin:agents_turn_change", args=[turn.pk])).content.decode()
+    assert reverse("admin:agents_conversation_retry", args=[turn.conversation_id]) not in page
 
 
 # --- Tool permissions
