@@ -6,6 +6,7 @@ from typing import Any
 
 from django.contrib.admin.models import ADDITION
 from django.db import transaction
+from django.db.models.functions import Lower
 
 from agents import registry
 from agents.declare import Agent
@@ -20,6 +21,7 @@ from mesh.models import Capability, Peer, Subscription
 from mesh.services.desk import require
 
 logger = logging.getLogger(__name__)
+MAX_NAMED = 20
 
 
 def sync() -> None:
@@ -32,6 +34,7 @@ def sync() -> None:
             for mailbox in Mailbox.objects.filter(agent=name, peer=None):
                 join(mailbox)
             _describe_again(agent)
+    _tell_who_stayed()
 
 
 def join(mailbox: Mailbox, *, public: bool = False) -> Peer:
@@ -108,6 +111,21 @@ def _ensure(one: DeclaredPeer) -> None:
                 [Subscription(peer=peer, topic=topic, source=Subscription.Source.DECLARED) for topic in one.topics],
                 ignore_conflicts=True,
             )
+
+
+def _tell_who_stayed() -> None:
+    """Rows are not taken away because a declaration is: mail may be on its way. But whoever is left without the tools can only get
+    letters, so somebody is to know."""
+    on_mesh = [name for name, agent in registry.agents.items() if agent.mesh]
+    left = Peer.objects.filter(retired_at=None).exclude(mailbox__agent__in=["", *on_mesh])
+    names = left.annotate(low=Lower("mailbox__address")).exclude(low__in=list(declared)).order_by("low")
+    if found := list(names.values_list("low", flat=True)[: MAX_NAMED + 1]):
+        more = " and more" if len(found) > MAX_NAMED else ""
+        logger.warning(
+            "On the mesh, but no longer declared: %s%s. They get letters and cannot answer; retire them.",
+            ", ".join(found[:MAX_NAMED]),
+            more,
+        )
 
 
 def _describe_again(agent: Agent) -> None:

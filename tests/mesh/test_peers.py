@@ -127,6 +127,24 @@ def test_mailboxes_that_were_opened_before_join_with_the_next_sync(worker):
     assert peer_services.peer_of(mailbox.pk).description == "Works."
 
 
+def test_who_is_no_longer_declared_stays_and_is_told_of(worker, peers, caplog):
+    """A letter to it is not lost, but it has no tools to answer: that is somebody's to know, and to retire it."""
+    peer("planner", agent="worker", public=True)
+    joining.sync()
+    (a,) = peers("worker/ada", public=True)
+    assert "no longer declared" not in caplog.text
+    registry.agents.pop("worker")
+    Agent("worker", instructions="Work.")
+    joining.sync()
+    assert "On the mesh, but no longer declared: worker/ada." in caplog.text
+    sending.send(sender(Peer.objects.get(mailbox__address="planner")), "worker/ada", "Hello.")
+    leaving.retire(UserFactory(may=["mesh.manage_mesh"]), a.pk)
+    caplog.clear()
+    joining.declared.clear()
+    joining.sync()
+    assert "no longer declared: planner." in caplog.text
+
+
 # --- Outside
 def test_an_outside_peer_is_registered_once():
     operator = UserFactory(may=["mesh.manage_mesh"])
