@@ -124,7 +124,7 @@ def roast(text: str, memory: Memory) -> Plan:
         return f"We do not sell {of[1]}. We have {', '.join(coffee.name for coffee in shelf)}."
     question = first_line(f"When is the next roast{' of ' if named else ''}{' and '.join(named)}?")
     if any(question_of(request.request) == question for request in memory.waiting_for("mesh:waiting:")):
-        return "I have asked the roaster that already, and will write to you here."
+        return f"I have asked the roaster that already: “{question}” I will write to you here."
     if SEND not in memory.tools:
         return "Only the roaster knows that, and I cannot write to it."
     sent = yield Call(SEND, {"to": "roaster", "content": question, "blocking": True})

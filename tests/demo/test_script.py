@@ -181,6 +181,7 @@ def test_the_roaster_is_asked_by_letter_and_its_answer_is_told(chat):
     )
     chat.reminder = reminder([OpenRequest(1, f"mesh:waiting:{MESSAGE}", True, WAITS)])
     assert "I still wait for an answer to “When is the next roast of Huila?”" in chat.say("what is 2+2?")
+    assert chat.say("when is the next roast of Huila?").count("When is the next roast of Huila?") == 1  # said once
     chat.reminder = ""
     answer = Mail(
         1, f"mesh:waiting:{MESSAGE}", WAITS, "Next roasts: Huila Thursday.", resolved_by="roaster", resolved_via="mesh"
