@@ -62,6 +62,18 @@ def test_a_breach_is_found(said, name):
     assert name in {breach.check.name for breach in invariants.breaches(CHECKS)}
 
 
+@pytest.mark.parametrize(("acknowledged", "name"), [(1, "mesh_wait_met"), (0, "mesh_wait_hopeless")])
+def test_a_wait_for_everyone_is_open_only_while_somebody_is_left_to_answer(said, acknowledged, name):
+    a, b, c = said["peers"]
+    message = sending.broadcast(sender(a), "All?", blocking=True, quorum="all").message
+    if acknowledged:
+        answering.acknowledge(b, message.pk)
+    assert invariants.breaches(CHECKS) == []
+    gone = [c] if acknowledged else [b, c]
+    delivery(message).filter(recipient__in=gone).update(status="dead", reason="lost", delivered_at=None, item=None)
+    assert name in {breach.check.name for breach in invariants.breaches(CHECKS)}
+
+
 def test_nothing_is_found_where_all_is_well(said):
     _, b, _ = said["peers"]
     answering.acknowledge(b, said["open"].pk, "Yes.")
