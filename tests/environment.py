@@ -5,6 +5,7 @@ It is imported by child processes of the tests too, so it sets variables and doe
 """
 
 import os
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,6 +33,9 @@ def clean() -> None:
     os.environ["GLOVE_VAR"] = str(ROOT / "var" / "tests" / (suffix or "main"))
     os.environ["SECRET_KEY"] = "only-for-tests-" + "x" * 50
     os.environ["DEBUG"] = "1"
+    # Compiled code is kept, for the sake of the next of the many processes that the suite starts.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(ROOT / "var" / "tests" / "hypothesis")
 
 
