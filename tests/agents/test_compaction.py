@@ -7,7 +7,7 @@ from agents.adapters.base import ModelError, Reply, Usage
 from agents.adapters.blocks import dumps
 from agents.loop import SUMMARISE
 from agents.models import Message, Task, Turn
-from agents.services.conversations import close, open_conversation, retry, say
+from agents.services.conversations import cancel, close, open_conversation, retry, say
 from agents.services.waking import wake
 from inbox.models import Item
 from inbox.services import items
@@ -56,6 +56,28 @@ def test_a_summary_that_was_cut_says_so(short, conversation, script):
     ask(conversation, LONG)
     assert ask(conversation, "And peas?") == "done"
     assert "Beans, and\n[The reply was cut here" in model.prompts[2][0]["content"][0]["text"]
+
+
+@pytest.mark.parametrize("where", ["before the receive", "between calls"])
+def test_a_turn_that_is_cancelled_while_it_summarises(short, conversation, script, where):
+    """The summary is nowhere, the history is as it was, and the next message is answered, with what was left unread."""
+    lost = at("SUMMARY: lost.", lambda: cancel(conversation.pk))
+    if where == "before the receive":
+        model = script("Beans are seeds.", lost, "SUMMARY: beans.", "Yes.")
+        assert ask(conversation, LONG) == "done"
+    else:
+        model = script(use("look", word="x" * 1300), lost, "Yes.")
+    assert ask(conversation, "And peas?") == "fenced"
+    assert fresh(conversation).head == 0
+    assert last_turn(conversation).compactions == 0
+    assert ask(conversation, "And now?") == "done"
+    assert [text for sender, kind, text in transcript(conversation) if (sender, kind) == ("user", "message")][-2:] == [
+        "And peas?",
+        "And now?",
+    ]
+    assert transcript(conversation)[-1] == ("agent", "message", "Yes.")
+    assert "lost" not in str(model.prompts[-1])
+    assert_sound()
 
 
 def test_a_short_history_is_left_alone(declare, conversation, script):
