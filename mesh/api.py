@@ -67,8 +67,20 @@ class DeliveryOut(Schema):
     note: str
 
 
+class WaitOut(Schema):
+    """What the sender of a blocking message waits for, and how that ended."""
+
+    status: Literal["pending", "resolved", "consumed"]
+    outcome: str = Field(
+        description="Empty while it is pending; then answered, undeliverable, expired, cancelled or withdrawn."
+    )
+    response: str
+    due_at: Time | None
+    resolved_at: Time | None
+
+
 class MeshMessageOut(Schema):
-    """A message; its sender sees every receipt, an addressee its own."""
+    """A message; its sender sees every receipt and its wait, an addressee its own receipt."""
 
     id: str
     kind: Literal["direct", "broadcast"]
@@ -79,6 +91,7 @@ class MeshMessageOut(Schema):
     hops: int
     created_at: Time
     deliveries: list[DeliveryOut]
+    wait: WaitOut | None = Field(None, description="Null for others than its sender, and where nobody waits.")
 
 
 class SentOut(Schema):
@@ -154,8 +167,9 @@ def list_messages(request: Call, paging: Paging) -> dict[str, Any]:
 def get_message(request: Call, message_id: str) -> dict[str, Any]:
     peer = _peer(request)
     message = answering.find_message(peer, message_id)
-    mine = None if message.sender_id == peer.pk else peer
-    return _shown(message, receipts(message, recipient=mine))
+    if message.sender_id == peer.pk:
+        return {**_shown(message, receipts(message)), "wait": message.wait}
+    return _shown(message, receipts(message, recipient=peer))
 
 
 @router.post("/messages/{message_id}/ack", response=MeshMessageOut, summary="Acknowledge a message")

@@ -52,6 +52,23 @@ def test_an_addressee_sees_its_own_receipt_only(erp, peers):
     assert [delivery["to"] for delivery in seen["deliveries"]] == ["erp"]
 
 
+def test_a_sender_sees_how_its_wait_ended_and_nobody_else_does(erp, peers):
+    (a,) = peers("a")
+    sent = erp.post("/mesh/messages", {"to": "a", "content": "An order.", "blocking": True}).json()
+    wait = erp.get(f"/mesh/messages/{sent['id']}").json()["wait"]
+    assert (wait["status"], wait["outcome"], wait["response"]) == ("pending", "", "")
+    assert wait["due_at"]
+    leaving.retire(UserFactory(is_superuser=True), a.pk)
+    wait = erp.get(f"/mesh/messages/{sent['id']}").json()["wait"]
+    assert (wait["status"], wait["outcome"]) == ("resolved", "undeliverable")
+    assert wait["response"]
+    (b,) = peers("b")
+    theirs = sending.send(sender(b), "erp", "Yours?", blocking=True).message
+    assert erp.get(f"/mesh/messages/{theirs.pk}").json()["wait"] is None
+    plain = erp.post("/mesh/messages", {"to": "b", "content": "News."}).json()
+    assert erp.get(f"/mesh/messages/{plain['id']}").json()["wait"] is None
+
+
 def test_what_is_refused_changes_nothing(erp, peers):
     a, _ = peers("a", "b")
     others = sending.send(sender(a), "b", "A secret.").message
