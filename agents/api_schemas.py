@@ -13,6 +13,7 @@ from inbox.http.fields import Body, Id, Time
 from inbox.http.paging import PageQuery
 
 MAX_DAYS = 366
+UNFORESEEN = "Something went wrong that nobody foresaw. Staff can see what it was."
 
 
 class OpenConversation(Body):
@@ -142,7 +143,8 @@ class MessageOut(Schema):
 
 
 class TurnOut(Schema):
-    """One run of the agent. `reason` and `error` say why it waits, failed or was cancelled."""
+    """One run of the agent. `reason` and `error` say why it waits, failed or was cancelled. The words of an exception that nobody
+    foresaw (reason `error`) are for staff, in the admin: they may hold what is not for the conversation's owner."""
 
     id: Id
     status: Literal["queued", "running", "waiting", "done", "failed", "cancelled"]
@@ -157,6 +159,10 @@ class TurnOut(Schema):
     @staticmethod
     def resolve_usage(turn: Turn) -> dict[str, int]:
         return _usage(turn)
+
+    @staticmethod
+    def resolve_error(turn: Turn) -> str:
+        return UNFORESEEN if turn.reason == "error" else turn.error
 
 
 class TaskOut(Schema):

@@ -1,5 +1,6 @@
 """A history as the loop sees it, whatever store keeps it."""
 
+import hashlib
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +22,12 @@ class Call:
     def finished(self) -> bool:
         """Whether its result stands."""
         return self.status in FINISHED
+
+    @property
+    def key(self) -> str:
+        """For services that take an idempotency key: the same whenever this call runs again. The model's id is in it, since a row's
+        number comes again in a restored backup and on another site, and the service would take that call for this one."""
+        return f"call-{self.id}-{hashlib.sha256(self.call_id.encode()).hexdigest()[:16]}"
 
 
 @dataclass

@@ -121,8 +121,8 @@ class ClaimedTurn:
                 getattr(error, "remember", lambda: None)()
 
     def context(self, call: Call) -> ToolContext:
-        """The key is the call's row: the same whenever it runs again."""
-        return ToolContext(f"call-{call.id}", self.store.identifier, str(self.conversation.pk), self.store)
+        """What the call may know of itself and whom it serves."""
+        return ToolContext(call.key, self.store.identifier, str(self.conversation.pk), self.store)
 
     # --- Inside
 

@@ -77,6 +77,7 @@ def _calls(found: Found, effects: Path) -> None:
     """Effects against the journal, by the call's key."""
     from django.db import connection
 
+    from agents.entries import Call
     from agents.models import ToolCall
 
     done: Counter[tuple[str, str]] = Counter()
@@ -88,9 +89,8 @@ def _calls(found: Found, effects: Path) -> None:
         cursor.execute(f"SELECT call FROM {TABLE}")
         done.update(("atom", key) for (key,) in cursor.fetchall())
     calls = {
-        (name, f"call-{pk}"): (status, result)
-        for pk, name, status, result in ToolCall.objects.values_list("pk", "name", "status", "result")
-        if name in ("plain", "idem", "atom")
+        (row.name, Call(row.call_id, row.name, "", id=row.pk).key): (row.status, row.result)
+        for row in ToolCall.objects.filter(name__in=["plain", "idem", "atom"])
     }
     found.add("orphaned", (f"an effect of {key} {name} without a call" for name, key in sorted(set(done) - set(calls))))
     for (name, key), (status, result) in calls.items():

@@ -9,6 +9,8 @@ from agents.loop import SUMMARISE
 from agents.models import Message, Task, Turn
 from agents.services.conversations import cancel, close, open_conversation, retry, say
 from agents.services.waking import wake
+from agents.stores.base import StoredItem
+from agents.stores.summary import summary_text
 from inbox.models import Item
 from inbox.services import items
 from tests.agents.kit import ask, assert_sound, last_turn, open_turn, run_queued, transcript
@@ -117,6 +119,16 @@ def test_the_summary_carries_what_is_open_from_the_database(short, conversation,
         f"[Your open inbox requests]\n- item {mine.pk} (pay:1, blocking): Paid?\n- item {nobodys.pk} (restock:beans): Beans?\n\n"
         "[Your open tasks]\n- [in_progress] Wait\n- [pending] Tell"
     )
+
+
+def test_twenty_long_requests_fit_into_a_summary():
+    """Whole they are 1.2 MB, too long for any prompt: the conversation could never go on."""
+    requests = [StoredItem(str(n), f"restock:{n}", f"Bags of {n}? " + "x" * 64_000) for n in range(20)]
+    words = summary_text("So far.", requests, [])
+    assert len(words.encode()) < 70 * 1024
+    assert [f"- item {n} (restock:{n}): Bags of {n}? x" in words for n in range(20)] == [True] * 20
+    assert words.count("[cut here: ") == 20
+    assert "y" * 60_000 in summary_text("So far.", [StoredItem("1", "t", "y" * 60_000)], [])
 
 
 def test_what_happens_while_the_summary_is_made_is_known_once(short, conversation, script):

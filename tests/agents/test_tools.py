@@ -11,6 +11,7 @@ from pydantic import AfterValidator
 from agents import ToolContext, tool
 from agents.adapters.base import ModelError, Reply, ToolUse, Usage
 from agents.adapters.blocks import dumps
+from agents.entries import Call
 from agents.errors import BadTasks, PutOff, TurnFailed
 from agents.models import Task, ToolCall, Turn
 from agents.services import hot, turns
@@ -284,6 +285,15 @@ def test_the_context_tells_a_tool_whom_it_serves(conversation, declare, script, 
     assert [result for *_, result in calls(conversation)] == [str(item.pk)] * 2
     assert {(mailbox, talk) for mailbox, talk, _ in ran} == {(conversation.mailbox.address, str(conversation.pk))}
     assert len({key for *_, key in ran}) == 2
+
+
+def test_a_key_does_not_come_again_with_a_rows_number():
+    """In a restored backup, or on another site, the next call gets a number that the service has seen."""
+    one, other = Call("toolu_1", "pay", "{}", id=7), Call("toolu_2", "pay", "{}", id=7)
+    assert one.key == Call("toolu_1", "pay", "{}", "running", id=7).key
+    assert len({one.key, other.key, Call("toolu_1", "pay", "{}", id=8).key}) == 3
+    assert Call("t" * 200, "pay", "{}", id=2**63 - 1).key.isascii()
+    assert len(Call("t" * 200, "pay", "{}", id=2**63 - 1).key) < 64
 
 
 # --- Retries and timeouts

@@ -8,6 +8,7 @@ from django.utils import timezone
 from agents.models import Conversation, Message, Permission, ToolCall, Turn
 from agents.services import conversations, permissions, tasks
 from tests.api.kit import assert_problem, by_key
+from tests.factories import TurnFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -18,6 +19,15 @@ def test_agents(world):
     helper = next(agent for agent in found["items"] if agent["name"] == "helper")
     assert helper == {"name": "helper", "description": "Helps.", "capabilities": ["help"], "tools": ["look_up"]}
     assert [agent["name"] for agent in found["items"]] == sorted(agent["name"] for agent in found["items"])
+
+
+def test_the_words_of_an_exception_that_nobody_foresaw_are_for_staff(world):
+    talk = Conversation.objects.create(agent="helper", mailbox=world.mailbox, owner=world.ada)
+    TurnFactory(conversation=talk, failed=True, reason="error", error="OperationalError: password of db.internal")
+    TurnFactory(conversation=talk, failed=True, reason="refusal", error="The model refused.")
+    told, hidden = by_key(world.ada).get(f"/conversations/{talk.pk}/turns").json()["items"]
+    assert told["error"] == "The model refused."
+    assert hidden["error"] == "Something went wrong that nobody foresaw. Staff can see what it was."
 
 
 def test_opening(world):
