@@ -132,6 +132,7 @@ class Storm:
 
         until(quiet, QUIET_WITHIN_S, 0.3)
         for worker in self.workers:
+            worker.wait_for("listens")  # the successor of one that was killed last may still start, and would die of the signal
             assert worker.stop() == 0, worker.output
 
 
