@@ -132,7 +132,7 @@ class Storm:
 
         until(quiet, QUIET_WITHIN_S, 0.3)
         for worker in self.workers:
-            worker.wait_for("listens")  # the successor of one that was killed last may still start, and would die of the signal
+            worker.wait_for("listens")  # or the signal would kill the successor of one that was killed last
             assert worker.stop() == 0, worker.output
 
 
