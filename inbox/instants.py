@@ -8,9 +8,8 @@ what they mean to Celery: a day fits when its day of month, its month and its da
 """
 
 import datetime
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from zoneinfo import ZoneInfo
 
 from celery.schedules import ParseException, crontab
@@ -70,7 +69,7 @@ class Crontab:
         best = None
         day = now.astimezone(ZoneInfo(self.zone)).date() + DAY  # a clock may go back over midnight
         for _ in range(SEARCH_DAYS):
-            found = [instant for instant in self._instants(day) if instant <= now] if self._fits(day) else []
+            found = [instant for instant in _instants(self, day) if instant <= now] if self._fits(day) else []
             if best is not None:  # and then the end of the day before comes after the beginning of this one
                 return max([best, *found])
             best = max(found, default=None)
@@ -98,13 +97,17 @@ class Crontab:
             and day.isoweekday() % 7 in cron.day_of_week
         )
 
-    def _instants(self, day: datetime.date) -> Iterator[datetime.datetime]:
-        every_hour = len(self._parsed.hour) == 24
-        zone = ZoneInfo(self.zone)
-        for hour in self._parsed.hour:
-            for minute in self._parsed.minute:
-                wall = datetime.datetime.combine(day, datetime.time(hour, minute))
-                yield from _real_times(wall, zone) if every_hour else [_first_time(wall, zone)]
+
+@lru_cache(maxsize=64)
+def _instants(cron: Crontab, day: datetime.date) -> tuple[datetime.datetime, ...]:
+    """Those of a local day. Kept, since every tick and every sweep looks at the same days."""
+    parsed, zone = cron._parsed, ZoneInfo(cron.zone)
+    walls = [
+        datetime.datetime.combine(day, datetime.time(hour, minute)) for hour in parsed.hour for minute in parsed.minute
+    ]
+    if len(parsed.hour) == 24:
+        return tuple(moment for wall in walls for moment in _real_times(wall, zone))
+    return tuple(_first_time(wall, zone) for wall in walls)
 
 
 def _real_times(wall: datetime.datetime, zone: ZoneInfo) -> set[datetime.datetime]:
