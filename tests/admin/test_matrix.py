@@ -198,6 +198,7 @@ def test_every_address_has_a_line():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_each_caller_is_answered_as_the_table_says(site):
     found = measured(site)
     if os.environ.get("GLOVE_TEST_WRITE_MATRIX") == "1":
@@ -250,11 +251,11 @@ def test_no_error():
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "PUT", "PATCH", "DELETE"])
 def test_only_post_changes_a_row(site, method):
-    """Every address, by the one who may do everything, twice."""
+    """Every address, by the one who may do everything; what reads a page, twice."""
     client = site.client("superuser")
     before = fingerprint()
     for name in sorted(set(NAMES) - {"logout"}):
-        for _ in range(2):
+        for _ in range(2 if method in ("GET", "HEAD") else 1):
             response = client.generic(method, site.address(name))
             if response.streaming:
                 b"".join(response.streaming_content)

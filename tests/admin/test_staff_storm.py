@@ -14,9 +14,9 @@ from django.test import Client
 from inbox.models import Item
 from tests.admin import world
 
-ITEMS, PEOPLE, AT_MOST_S = 300, 20, 120
+ITEMS, PEOPLE, AT_MOST_S = 300, 20, 400
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 class Member:
