@@ -57,6 +57,7 @@ def there(world, one_connection):
             "item_id": world.guarded.pk,
             "message_id": letter.message.pk,
             "peer_id": other.pk,
+            "name": "helper",
         },
         root=by_key(world.root).key,
         peer=by_key(world.ada, peer=world.mailbox).key,
@@ -75,7 +76,7 @@ def test_every_answer_is_described(case, there):
     key = there.peer if "/mesh/" in case.path and "peer_id" not in case.path else there.root
     for name, drawn in (case.path_parameters or {}).items():
         # Half of the calls that name a possible row name one that is there.
-        if (name == "message_id" or re.fullmatch(ID_PATTERN, str(drawn))) and sum(case.id.encode()) % 2:
+        if (name in ("message_id", "name") or re.fullmatch(ID_PATTERN, str(drawn))) and sum(case.id.encode()) % 2:
             case.path_parameters[name] = str(there.rows[name])
     with transaction.atomic():
         case.call_and_validate(headers={"Authorization": f"Bearer {key}"}, checks=ASKED)
