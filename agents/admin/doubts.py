@@ -13,7 +13,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from agents import access
-from agents.admin.talk import pretty
+from agents.admin.talk import conversation_link, pretty
 from agents.models import ToolCall
 from agents.services import doubts
 from inbox.admin.reader import Link, Panel
@@ -67,6 +67,7 @@ class ToolCallAdmin(ReadOnlyAdmin):
     list_filter = [DoubtFilter]
     list_select_related = ["turn__conversation__mailbox"]
     search_fields = ["name"]
+    show_template = "admin/agents/call.html"
     export_columns = {
         "id": lambda row: row.pk,
         "tool": lambda row: row.name,
@@ -112,10 +113,11 @@ class ToolCallAdmin(ReadOnlyAdmin):
             ("Tool", row.name),
             ("Agent", row.turn.conversation.agent),
             ("Mailbox", row.turn.conversation.mailbox.address),
+            ("Conversation", conversation_link(user, row.turn.conversation)),
             ("Turn", turn if user.has_perm("agents.view_turn") else row.turn_id),
             ("State", "in doubt" if self._in_doubt(row) else row.status),
             ("Began", row.started_at),
-            ("Ended", row.finished_at),
+            ("Unknown since" if row.status == ToolCall.Status.UNKNOWN else "Ended", row.finished_at),
             ("Recorded by", row.recorded_by),
             ("Recorded", row.recorded_at),
         ]

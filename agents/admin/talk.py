@@ -7,6 +7,8 @@ from urllib.parse import urlencode
 
 from django.db.models import Prefetch, QuerySet
 from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
 from agents import registry
 from agents.models import Conversation, Message, ToolCall
@@ -122,3 +124,11 @@ def conversation_name(conversation: Conversation) -> str:
     """`conversation 12 “Beans”`."""
     title = first_line(conversation.title, 60)
     return f"conversation {conversation.pk}" + (f" “{title}”" if title else "")
+
+
+def conversation_link(user: Any, conversation: Conversation) -> SafeString | str:
+    """Its name, which leads to its page for whoever may open it."""
+    name = conversation_name(conversation)
+    if not user.has_perm("agents.view_conversation"):
+        return name
+    return format_html('<a href="{}">{}</a>', reverse("admin:agents_conversation_change", args=[conversation.pk]), name)

@@ -6,7 +6,6 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from agents import access
@@ -85,7 +84,7 @@ class TurnAdmin(ReadOnlyAdmin):
         return [
             ("State", row.status),
             ("Reason", row.reason),
-            ("Conversation", self._conversation(user, row)),
+            ("Conversation", talk.conversation_link(user, row.conversation)),
             ("Queued", row.created_at),
             ("Began", row.started_at),
             ("Ended", row.finished_at),
@@ -97,14 +96,6 @@ class TurnAdmin(ReadOnlyAdmin):
             ("Lapsed leases since progress", row.attempts),
             ("Faults of the model in a row", row.backoffs),
         ]
-
-    def _conversation(self, user: Any, row: Turn) -> Any:
-        name = talk.conversation_name(row.conversation)
-        if not user.has_perm("agents.view_conversation"):
-            return name
-        return format_html(
-            '<a href="{}">{}</a>', reverse("admin:agents_conversation_change", args=[row.conversation_id]), name
-        )
 
     def panels(self, user: Any, row: Turn) -> list[Panel]:
         messages = talk.messages_of(row.conversation).filter(turn=row).order_by("place")

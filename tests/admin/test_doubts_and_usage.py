@@ -60,6 +60,23 @@ def test_what_staff_record_reaches_the_agent_once(doubt):
     assert "refund" not in client.get(reverse("admin:agents_toolcall_changelist")).content.decode()
 
 
+def test_the_page_of_a_call_says_what_in_doubt_means(doubt):
+    asked = reverse("admin:agents_toolcall_change", args=[doubt.pk])
+    talk = reverse("admin:agents_conversation_change", args=[doubt.turn.conversation_id])
+    page = browser().get(asked).content.decode()
+    assert "Nobody knows whether this call happened" in page
+    assert "<dt>Unknown since</dt>" in page
+    assert "<dt>Ended</dt>" not in page
+    assert f'href="{talk}"' in page
+    client = browser("agents.record_outcome")
+    client.post(reverse("admin:agents_toolcall_record", args=[doubt.pk]), {"what": "It did not."})
+    assert "Nobody knows" not in client.get(asked).content.decode()
+    known = ToolCallFactory(done=True, turn=TurnFactory(done=True))
+    page = client.get(reverse("admin:agents_toolcall_change", args=[known.pk])).content.decode()
+    assert "<dt>Ended</dt>" in page
+    assert "Nobody knows" not in page
+
+
 def test_who_may_not_record_changes_nothing(doubt):
     url = reverse("admin:agents_toolcall_record", args=[doubt.pk])
     for client in (browser(), Client()):
