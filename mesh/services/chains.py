@@ -7,11 +7,12 @@ within it the longest way counts. So every chain ends, and a new one is not char
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from django.db import connection
+from django.db import connection, transaction
 
 from mesh.errors import TooFast, TooManyHops
 from mesh.limits import mesh_limits
 from mesh.models import Message, Peer, StoppedChain
+from mesh.services import waits
 
 LOOK_BACK = 200  # entries of the conversation: whatever stands before them, a send looks no further
 # The mesh mail among the latest entries, from the last user message on, the latest first; an ended wait stands for the message
@@ -51,11 +52,12 @@ def place_of(parent: Message | None, conversation: int | None) -> Place:
     return Place(root, max(hops for other, hops in read if other == root) + 1)
 
 
-def check_budget(place: Place, sender: Peer, content: str) -> None:
-    """Raise TooManyHops past the budget. Its `remember` writes the one notice to staff, after the refusal was rolled back."""
+def check_budget(place: Place, sender: Peer, content: str, parent: Message | None = None) -> None:
+    """Raise TooManyHops past the budget. Its `remember` writes the one notice to staff, after the refusal was rolled back; and ends
+    the wait for what it would have answered, where nobody else can."""
     budget = mesh_limits().hops
     if place.hops > budget:
-        raise TooManyHops(_notice(place.root, sender.pk, content), hops=place.hops, budget=budget)
+        raise TooManyHops(_notice(place.root, sender, content, parent), hops=place.hops, budget=budget)
 
 
 def check_rate(sent: int) -> None:
@@ -65,11 +67,14 @@ def check_rate(sent: int) -> None:
         raise TooFast(f"You have sent {allowed} messages within a minute, which is the limit. Wait a minute.")
 
 
-def _notice(root: str, sender: int, content: str) -> Callable[[], None]:
+def _notice(root: str, sender: Peer, content: str, parent: Message | None) -> Callable[[], None]:
     def write() -> None:
-        StoppedChain.objects.bulk_create(
-            [StoppedChain(root=root, sender_id=sender, content=content)], ignore_conflicts=True
-        )
+        with transaction.atomic():
+            StoppedChain.objects.bulk_create(
+                [StoppedChain(root=root, sender=sender, content=content)], ignore_conflicts=True
+            )
+            if parent is not None:
+                waits.answer_was_refused(parent, sender)
 
     return write
 

@@ -54,7 +54,7 @@ def send(
         parent = answering.addressed(sender, in_reply_to) if in_reply_to else None
         recipients = [_asker(sender, parent, names)] if parent else _recipients(sender, look, names)
         place = chains.place_of(parent, who.conversation)
-        chains.check_budget(place, sender, content)
+        chains.check_budget(place, sender, content, parent)
         whom = recipients[0].address if len(recipients) == 1 else f"the first of {len(recipients)}"
         message = _written(who, sender, Message.Kind.DIRECT, content, place, whom if blocking else "", parent)
         answered = parent is not None and answering.reply(parent, sender, message)

@@ -5,6 +5,7 @@ Acknowledgements are counted under the message row's lock, so of two at once one
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from inbox.errors import AlreadyClosed
@@ -15,6 +16,7 @@ from mesh.models import Delivery, Message, Peer
 
 GONE = "The recipient is no longer reachable; nobody will answer this."
 TOO_FEW = "Too few recipients are left who could answer this."
+NOT_DELIVERED = "{} answered, but the chain of messages was too long, so its answer was not delivered. Staff see it."
 OFF_THE_MESH = "You were taken off the mesh; nobody can answer this any more."
 WAITING = "mesh:waiting:"
 # How many have acknowledged, or still may: whoever is retired or was not reached has left. The peers are looked up one by one.
@@ -124,6 +126,17 @@ def end_what_is_decided(messages: list[str], also: Mapping[int, str] | None = No
     return len(still & set(met)) + items.undeliverable_all(reasons)
 
 
+def answer_was_refused(message: Message, peer: Peer) -> bool:
+    """After a peer's answer was refused: end the wait, undeliverable, where it cannot be met without that peer. False where it is
+    closed, where the peer had acknowledged before, or where others may still answer."""
+    with transaction.atomic():
+        mine = lock(message).deliveries.filter(recipient=peer, acknowledged_at=None)
+        if not mine.exists():
+            return False
+        lost = [one.wait for one in _standing([message.pk]) if one.needs_each]
+        return bool(items.undeliverable_all(dict.fromkeys(lost, NOT_DELIVERED.format(peer))))
+
+
 def mutual(sender: int, mailboxes: Any) -> dict[int, str]:
     """Of the peers of these mailboxes (ids, or a query for them), each one that itself waits for the sender, and by which message.
     Found from the few requests that are open there, not from all that they ever wrote."""
@@ -155,6 +168,11 @@ class Standing(NamedTuple):
     @property
     def hopeless(self) -> bool:
         return self.possible < (1 if self.everyone else self.quorum)
+
+    @property
+    def needs_each(self) -> bool:
+        """Of those who have not acknowledged, not one may be missing."""
+        return self.possible <= (self.acknowledged + 1 if self.everyone else self.quorum)
 
 
 def _standing(messages: list[str]) -> list[Standing]:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from agents.models import Turn
 from inbox.errors import NotAllowed
 from inbox.services.issuing import issue_key_as
 from mesh.models import Delivery, Message, StoppedChain
@@ -99,13 +100,15 @@ def test_one_idempotency_key_is_one_message(erp, peers):
 def test_a_chain_over_its_budget_is_refused_and_noticed_once(erp, peers, settings):
     settings.MESH_LIMITS = {"hops": 0}
     a, *_ = peers("a")
-    message = sending.send(sender(a), "erp", "Well?").message
+    message = sending.send(sender(a), "erp", "Well?", blocking=True).message
     for key in ("k1", "k2", None):
         headers = {"Idempotency_Key": key} if key else {}
         answer = erp.post("/mesh/messages", {"content": "Well.", "in_reply_to": message.pk}, **headers)
         problem(answer, 409, "too-many-hops")
     assert StoppedChain.objects.get().root == message.pk
     assert Message.objects.count() == 1
+    assert wait_of(message).outcome == "undeliverable"
+    assert Turn.objects.get().status == "queued"  # its agent is woken, as by every end of a wait
 
 
 def test_peers_are_listed_and_filtered(erp, worker):

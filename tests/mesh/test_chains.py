@@ -10,8 +10,9 @@ from mesh.errors import TooManyHops
 from mesh.models import Message, StoppedChain
 from mesh.services import answering, sending
 from tests.agents.kit import assert_sound
+from tests.agents.scripts import texts, use
 from tests.factories import UserFactory
-from tests.mesh.kit import conversation_of, letters, run_all, sender
+from tests.mesh.kit import conversation_of, letters, public_peer, run_all, sender, wait_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -70,8 +71,6 @@ def test_hops_are_inherited_without_in_reply_to(peers, settings):
 
 
 def test_a_user_message_begins_a_new_chain(worker, settings):
-    from tests.mesh.kit import public_peer
-
     settings.AGENT_MODELS = {
         "default": {"BACKEND": "agents.adapters.scripted.ScriptedModel", "OPTIONS": {"script": lambda *_: "Read."}}
     }
@@ -116,3 +115,61 @@ def test_acknowledgements_do_not_carry_a_chain_on(peers, settings):
             message = sending.send(sender(a, conversation_of(a).pk), "b", "Again?", blocking=True).message
             answering.acknowledge(b, message.pk)
             run_all()
+
+
+def test_who_waits_for_an_answer_that_was_refused_is_told_and_goes_on(peers, settings):
+    """By the call that was refused, and for good though the send was rolled back. The news is no message, so it begins nothing."""
+    prompts = []
+
+    def answering_once(messages, tools):
+        prompts.append(str(messages))
+        if not any(pk == asked.pk for pk, _ in FROM.findall(texts(messages[-1:]))):
+            return "Read."
+        return use("glove_mesh_send_message", to="a", content="Well.", in_reply_to=asked.pk)
+
+    settings.MESH_LIMITS = {"hops": 1}
+    settings.AGENT_MODELS = {
+        "default": {"BACKEND": "agents.adapters.scripted.ScriptedModel", "OPTIONS": {"script": answering_once}}
+    }
+    a, b = peers("a", "b")
+    first = sending.send(sender(b), "a", "Begin.").message
+    asked = sending.send(sender(a), "b", "Well?", in_reply_to=first.pk, blocking=True).message
+    run_all()
+    wait = wait_of(asked)
+    assert (wait.status, wait.outcome) == ("consumed", "undeliverable")
+    assert wait.response.startswith("b answered, but the chain of messages was too long")
+    assert wait.response in prompts[-1]
+    assert StoppedChain.objects.get().content == "Well."
+    assert Message.objects.count() == 2
+    assert_sound()
+
+
+@pytest.mark.parametrize(
+    ("quorum", "acknowledged", "ended"),
+    [("first", 0, False), (2, 0, False), (3, 0, True), (3, 2, True), ("all", 0, False), ("all", 2, True)],
+)
+def test_a_refused_answer_ends_a_wait_that_nobody_else_can_meet(peers, settings, quorum, acknowledged, ended):
+    settings.MESH_LIMITS = {"hops": 0}
+    a, *others, last = peers("a", "b", "c", "d")
+    message = sending.broadcast(sender(a), "Who?", blocking=True, quorum=quorum).message
+    for peer in others[:acknowledged]:
+        answering.acknowledge(peer, message.pk, "I do.")
+    for _ in range(2):
+        with pytest.raises(TooManyHops) as error:
+            sending.send(sender(last), [], "I do.", in_reply_to=message.pk)
+        error.value.remember()
+    assert (wait_of(message).outcome == "undeliverable") is ended
+    assert len(letters(a)) == (1 if ended and acknowledged else 0)  # what the others had said
+    assert_sound()
+
+
+def test_a_refused_answer_changes_nothing_where_its_peer_had_acknowledged(peers, settings):
+    settings.MESH_LIMITS = {"hops": 0}
+    a, b, _ = peers("a", "b", "c")
+    message = sending.broadcast(sender(a), "Who?", blocking=True, quorum=2).message
+    answering.acknowledge(b, message.pk, "I do.")
+    with pytest.raises(TooManyHops) as error:
+        sending.send(sender(b), [], "I do.", in_reply_to=message.pk)
+    error.value.remember()
+    assert wait_of(message).status == "pending"
+    assert_sound()
