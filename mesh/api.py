@@ -8,7 +8,7 @@ from ninja import Field, Query, Router, Schema, Status
 from inbox.http.auth import Call
 from inbox.http.fields import Body, Id, PathId, Time
 from inbox.http.paging import Page, Paging, cut, make_cursor, newest_first, read_cursor
-from mesh.errors import NotABroadcast, NotAPeer, UnknownPeer
+from mesh.errors import NobodyToReach, NotABroadcast, NotAPeer, UnknownPeer
 from mesh.models import Delivery, Message, Peer
 from mesh.receipts import receipt, receipts, received
 from mesh.services import answering, leaving, peers, sending
@@ -135,6 +135,8 @@ def bring_back(request: Call, peer_id: PathId) -> Peer:
 def send_message(request: Call, letter: Write) -> Status[dict[str, Any]]:
     who = sending.From(_peer(request))
     if letter.to is None and letter.in_reply_to is None:
+        if "to" in letter.model_fields_set and not (letter.topic or letter.capability):
+            raise NobodyToReach("`to` is null: name the recipients, or leave `to` out to write to everyone.")
         sent = sending.broadcast(
             who,
             letter.content,

@@ -84,6 +84,23 @@ def test_what_is_refused_changes_nothing(erp, peers):
     assert Message.objects.count() == 1
 
 
+def test_a_null_is_no_wish_to_write_to_everyone(erp, peers):
+    """It is what a program sends that did not find its recipient."""
+    a, _ = peers("a", "b")
+    refused = erp.post("/mesh/messages", {"to": None, "content": "A secret."})
+    problem(refused, 422, "nobody-to-reach")
+    assert "leave `to` out" in refused.json()["detail"]
+    assert not Message.objects.exists()
+    asked = sending.send(sender(a), "erp", "Well?").message
+    for more, count in (
+        ({}, 2),
+        ({"to": None, "capability": "work"}, 2),
+        ({"to": None, "in_reply_to": asked.pk}, 1),
+    ):
+        sent = erp.post("/mesh/messages", {"content": "Well.", **more})
+        assert len(sent.json()["deliveries"]) == count
+
+
 def test_one_idempotency_key_is_one_message(erp, peers):
     """Case 31."""
     a, *_ = peers("a")
