@@ -78,7 +78,7 @@ class MessageAdmin(ReadOnlyAdmin):
         return f"yes{needed}" if row.wait.status == "pending" else f"no longer: {row.wait.outcome}"
 
     def panels(self, user: Any, row: Message) -> list[Panel]:
-        shown = receipts(row, most=SHOWN + 1)
+        shown = [{**one, "turn": turn_link(user, one["read_in"])} for one in receipts(row, most=SHOWN + 1)]
         context = {"receipts": shown[:SHOWN], "most": SHOWN if len(shown) > SHOWN else 0}
         answers = row.replies.select_related("sender__mailbox").order_by("pk")[:RECENT]
         return [

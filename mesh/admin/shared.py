@@ -17,7 +17,7 @@ def known(*facts: tuple[str, Any]) -> list[tuple[str, Any]]:
     return [(name, value) for name, value in facts if value not in (None, "")]
 
 
-def turn_link(user: Any, turn: int | None) -> SafeString | str:
+def turn_link(user: Any, turn: int | str | None) -> SafeString | str:
     """A turn as a link to its page, for whoever may see turns."""
     if turn is None or not user.has_perm("agents.view_turn"):
         return str(turn or "")

@@ -6,10 +6,11 @@ from django.db import OperationalError
 from django.test import Client
 from django.urls import reverse
 
+from agents.models import Turn
 from mesh.models import Delivery, Peer, StoppedChain
 from mesh.services import answering, delivering, leaving, sending
 from tests.factories import UserFactory
-from tests.mesh.kit import public_peer, sender
+from tests.mesh.kit import public_peer, run_all, sender
 
 pytestmark = pytest.mark.django_db(transaction=True)
 VIEW = [f"mesh.view_{name}" for name in ("peer", "message", "delivery", "stoppedchain")]
@@ -38,6 +39,21 @@ def test_receipts_show_what_became_of_a_message(operator, peers):
     assert "<b>Who?" not in page
     assert "<script>alert(1)" not in page
     assert page.count("delivered") >= 2
+
+
+def test_receipts_say_in_which_turn_a_message_was_read(viewer, peers):
+    a, *_ = peers("a", "b")
+    message = sending.send(sender(a), "b", "Well?").message
+    url = reverse("admin:mesh_message_change", args=[message.pk])
+    assert "in turn" not in viewer.get(url).content.decode()
+    run_all()
+    turn = Turn.objects.get()
+    said = lambda client: " ".join(client.get(url).content.decode().split())  # noqa: E731
+    assert f"in turn {turn.pk} </td>" in said(viewer)
+    sees_turns = Client()
+    sees_turns.force_login(UserFactory(may=[*VIEW, "agents.view_turn"], is_staff=True))
+    link = reverse("admin:agents_turn_change", args=[turn.pk])
+    assert f'in turn <a href="{link}">{turn.pk}</a>' in said(sees_turns)
 
 
 def test_a_peer_is_retired_and_brought_back_after_a_question(operator, peers):
