@@ -9,6 +9,7 @@ from django.http import HttpRequest
 from agents import registry
 from mesh.declare import declared
 from mesh.models import Delivery
+from mesh.services.joining import capabilities_of
 
 
 class _YesNo(admin.SimpleListFilter):
@@ -55,7 +56,7 @@ class CapabilityFilter(admin.SimpleListFilter):
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         agents = (name for agent in registry.agents.values() if agent.mesh for name in agent.capabilities)
-        names = sorted({*agents, *(name for one in declared.values() for name in one.capabilities)})
+        names = sorted({*agents, *(name for one in declared.values() for name in capabilities_of(one))})
         return [(name, name) for name in names]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:

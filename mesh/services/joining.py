@@ -1,7 +1,7 @@
 """Joining the mesh: by declaration, as an agent's mailbox is opened, or registered by staff for a program outside."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django.contrib.admin.models import ADDITION
@@ -93,6 +93,12 @@ def ensure_quietly(one: DeclaredPeer) -> bool:
     return True
 
 
+def capabilities_of(one: DeclaredPeer) -> Sequence[str]:
+    """Its own, else its agent's."""
+    agent = registry.agents.get(one.agent)
+    return one.capabilities or (agent.capabilities if agent else ())
+
+
 def _ensure(one: DeclaredPeer) -> None:
     agent = registry.agents.get(one.agent)
     if one.agent and agent is None:
@@ -102,7 +108,7 @@ def _ensure(one: DeclaredPeer) -> None:
         describe(
             peer,
             description=one.description or (agent.description if agent else ""),
-            capabilities=one.capabilities or (agent.capabilities if agent else ()),
+            capabilities=capabilities_of(one),
             metadata=one.metadata,
         )
         # Who may see it, and its topics, are declared once; what staff change later stays.

@@ -6,9 +6,11 @@ from django.db import OperationalError
 from django.test import Client
 from django.urls import reverse
 
+from agents import Agent
 from agents.models import Turn
+from mesh import declare
 from mesh.models import Delivery, Peer, StoppedChain
-from mesh.services import answering, delivering, leaving, sending
+from mesh.services import answering, delivering, joining, leaving, sending
 from tests.factories import UserFactory
 from tests.mesh.kit import public_peer, run_all, sender
 
@@ -163,6 +165,17 @@ def test_lists_are_filtered(operator, peers):
     assert count("delivery/?attention=yes") == 0
     assert count("delivery/?status__exact=delivered") == 2
     assert count("stoppedchain/?seen=no") == 0
+
+
+def test_peers_are_filtered_by_what_their_agent_can_do(operator, peers):
+    """Also of one whose mailboxes are not on the mesh, but for the address that is declared."""
+    Agent("checker", instructions="Check.", capabilities=["check"])
+    for address, options in (("checker", {}), ("taster", {"capabilities": ["taste"]}), ("lost", {"agent": "nobody"})):
+        declare.peer(address, **{"agent": "checker", **options})
+    joining.sync()
+    page = operator.get("/admin/mesh/peer/?capability=check")
+    assert page.context["cl"].result_count == 1
+    assert all(f"?capability={name}" in page.content.decode() for name in ("check", "taste", "work"))
 
 
 def test_a_topic_that_cannot_be_one_is_said_and_not_a_fault(operator, peers):
