@@ -16,6 +16,7 @@ from mesh.services import hot, joining
 
 ADDRESS_LENGTH = 200
 NEAR_AMONG = 2000  # addresses that are looked at for near misses
+WHO_IS_THERE = " glove_mesh_list_agents, or GET /api/v1/mesh/peers over HTTP, shows those that you may write to."
 
 # One look-up for each way of being seen. Who wrote is found by jumping from sender to sender, however much each of them wrote.
 SEEN = """
@@ -78,9 +79,7 @@ def unknown(peer: Peer, name: str) -> UnknownPeer:
     """There is none of this name, or it is not this one's to see: the same words for both."""
     seen = visible_to(peer).order_by("pk").values_list("mailbox__address", flat=True)[:NEAR_AMONG]
     near = difflib.get_close_matches(name[:ADDRESS_LENGTH], list(seen), n=3, cutoff=0.6)
-    hint = (
-        f" Did you mean {' or '.join(near)}?" if near else " glove_mesh_list_agents shows those that you may write to."
-    )
+    hint = f" Did you mean {' or '.join(near)}?" if near else WHO_IS_THERE
     return UnknownPeer(f"There is no peer {marked(name[:ADDRESS_LENGTH]).text!r} that you may write to.{hint}")
 
 

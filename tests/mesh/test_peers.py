@@ -187,6 +187,8 @@ def test_near_misses_are_named_among_those_that_one_may_see(peers):
         sending.send(sender(a), "plannr", "Hello.")
     assert "planner" in str(error.value)
     assert "plannar" not in str(error.value)
+    with pytest.raises(UnknownPeer, match="glove_mesh_list_agents, or GET /api/v1/mesh/peers over HTTP"):
+        sending.send(sender(a), "zzz", "Hello.")
 
 
 def test_seeing_and_writing_to_are_the_same(worker):

@@ -58,7 +58,10 @@ def test_a_key_may_be_bound_to_a_peer_whatever_the_case(ada, mailbox):
     [
         (["bob", "--name", "x"], "There is no user 'bob'"),
         (["ada", "--name", "x", "--scope", "fly"], "There is no scope fly"),
-        (["ada", "--name", "x", "--peer", "nobody"], "There is no mailbox 'nobody'"),
+        (
+            ["ada", "--name", "x", "--peer", "nobody"],
+            r"There is no mailbox 'nobody'.*peer\(.nobody.\).*Peers in the admin",
+        ),
         (["ada", "--name", " "], "blank"),
         (["ada"], "--name"),
     ],

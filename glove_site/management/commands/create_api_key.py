@@ -48,5 +48,8 @@ def _peer(address: str | None) -> Mailbox | None:
         return None
     mailbox = find_mailbox(address)
     if mailbox is None:
-        raise CommandError(f"There is no mailbox {address!r}.")
+        raise CommandError(
+            f"There is no mailbox {address!r}. Declare peer({address!r}) in a glove.py and migrate,"
+            " or register it under Peers in the admin."
+        )
     return mailbox
