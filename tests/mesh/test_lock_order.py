@@ -130,7 +130,10 @@ class World:
             (name,) = random.choices(names, weights)
             try:
                 self.acts[name][1]()
-            except (InboxError, AgentsError):
+            except InboxError as error:
+                error.remember()  # as the API's edge does
+                continue
+            except AgentsError:
                 continue
             count += 1
         return count
