@@ -1,7 +1,6 @@
 """Settings, all of them by environment; docs/how-to/run.md lists what an operator may set."""
 
 import os
-import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -180,8 +179,6 @@ RING_AGAIN_S = env.seconds("GLOVE_RING_AGAIN_S", AGENT_LIMITS["lease_s"] + IDLE_
 
 # --- Logging
 LOGGING = logs.configuration(debug=DEBUG, level=env.one_of("LOG_LEVEL", ("DEBUG", "INFO", "WARNING", "ERROR"), "INFO"))
-
-TESTING = "pytest" in sys.modules
 
 # --- The mesh
 MESH_TRANSPORTS = {"default": {"BACKEND": "mesh.transports.database.DatabaseTransport", "OPTIONS": {}}}
