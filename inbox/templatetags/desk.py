@@ -6,9 +6,11 @@ import re
 from typing import Any
 
 from django import template
+from django.contrib.admin.templatetags.admin_list import result_headers, results
 from django.utils import timezone
 from django.utils.html import conditional_escape, format_html, format_html_join
-from django.utils.safestring import SafeString
+from django.utils.safestring import SafeString, mark_safe
+from django.utils.text import capfirst
 from django.utils.timesince import timesince
 
 from inbox import text as texts
@@ -98,6 +100,19 @@ def stamp(moment: datetime.datetime | None) -> SafeString | str:
 
 
 register.filter("closed_by", closed_by)
+
+
+@register.simple_tag
+def named_cells(changelist: Any) -> dict[str, list[Any]]:
+    """The columns and rows of a list of the admin. Each cell bears its column's name, for screens too narrow for a head."""
+    names = [capfirst(str(header["text"])) for header in result_headers(changelist)]
+    rows = [[_named(*pair) for pair in zip(names, cells, strict=True)] for cells in results(changelist)]
+    return {"names": names, "rows": rows}
+
+
+def _named(name: str, cell: str) -> SafeString:
+    tag, rest = cell.split(">", 1)  # Django made the cell, and escaped what is in it; its tag holds only a class
+    return mark_safe(f'{tag} data-name="{conditional_escape(name)}">{rest}')  # noqa: S308
 
 
 def _time(moment: datetime.datetime, words: str) -> SafeString:

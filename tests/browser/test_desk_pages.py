@@ -55,6 +55,7 @@ def pages(shop):
         ("conversations", shop.olga, at("agents_conversation_changelist")),
         ("conversation", shop.olga, at("agents_conversation_change", shop.refund.conversation.pk)),
         ("turn", shop.olga, at("agents_turn_change", shop.refund.turn.pk)),
+        ("calls", shop.olga, at("agents_toolcall_changelist") + "?outcome=all"),
         ("permission", shop.olga, at("agents_permission_add")),
         ("keys", shop.olga, at("inbox_apikey_changelist")),
         ("key", shop.olga, at("inbox_apikey_change", key.pk)),
