@@ -122,7 +122,7 @@ class ModelCallAdmin(ReadOnlyAdmin):
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
-            "title": f"Tokens and cost of the last {DAYS} days",
+            "title": f"Usage by agent and day, the last {DAYS} days",
             "agents": agents,
         }
         return TemplateResponse(request, "admin/agents/days.html", context)

@@ -112,7 +112,10 @@ def test_sums_by_agent_and_day():
     page = client.get(reverse("admin:agents_modelcall_days")).content.decode()
     assert ">2000<" in page
     assert "0.0060" in page
-    assert client.get(reverse("admin:agents_modelcall_changelist")).status_code == 200
+    rows = client.get(reverse("admin:agents_modelcall_changelist")).content.decode()
+    assert "Usage by agent and day" in rows
+    assert '<td class="field-cost" data-name="Cost">0.0024</td>' in rows
+    assert "<span>Cost</span>" in rows
     row = ModelCall.objects.latest("pk")
     assert client.get(reverse("admin:agents_modelcall_change", args=[row.pk])).status_code == 200
     stranger = Client()
