@@ -126,7 +126,7 @@ def _boundary() -> None:
 def _ask(run: Run, history: History, room: int) -> Reply:
     """One model call, with no transaction open; once more after a compaction where the prompt was too long."""
     if run.model_calls >= run.limits.model_calls:
-        raise TurnFailed("model_calls", f"The turn made {run.model_calls} model calls, which is its limit.")
+        raise TurnFailed("model_calls", f"The turn reached its limit of model calls: {run.limits.model_calls}.")
     try:
         return _call_model(run, build(history), room)
     except ModelError as error:

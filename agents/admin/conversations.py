@@ -7,6 +7,7 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from agents import access
@@ -18,10 +19,14 @@ from agents.services import desk
 from inbox.admin.confirm import confirm
 from inbox.admin.reader import Link, Panel
 from inbox.admin.readonly import ReadOnlyAdmin, moment
-from inbox.templatetags.desk import inline
+from inbox.templatetags.desk import inline, one_line
 
 PAGE = 100
 TURNS = 10
+AGAIN = (
+    "A new turn answers what no model has answered. Finished tool calls keep their results. Limits are as they were, and so are "
+    "budgets that nobody raised: what stopped a turn may stop it again."
+)
 
 
 @admin.register(Conversation)
@@ -148,13 +153,18 @@ class ConversationAdmin(ReadOnlyAdmin):
     def retry(self, request: HttpRequest, row_id: int) -> HttpResponse:
         """Try a failed turn again."""
         row = self.writable(request, row_id)
+        last = Turn.objects.filter(conversation=row).order_by("-pk").first()
+        if last and last.status not in (Turn.Status.FAILED, Turn.Status.CANCELLED):
+            last = None
+        what = f"turn {last.pk} of conversation {row.pk}" if last else f"conversation {row.pk}"
+        why = _ending(last) if last and request.user.has_perm("agents.view_turn") else ""
 
         def act() -> str:
             return f"Tried again as turn {desk.retry_as(request.user, row.pk).pk}."
 
         return confirm(
-            request, self.admin_site, act=act, title=f"Try conversation {row.pk} again?", button="Try again",
-            question="A new turn answers what no model has answered. Finished tool calls keep their results.",
+            request, self.admin_site, act=act, title=f"Try {what} again?", button="Try again",
+            question=format_html("{}{}", why, AGAIN),
             back=reverse("admin:agents_conversation_change", args=[row.pk]),
         )  # fmt: skip
 
@@ -170,3 +180,10 @@ class ConversationAdmin(ReadOnlyAdmin):
             question="It stops at its next step. Tool calls that are running count as unknown.",
             back=reverse("admin:agents_conversation_change", args=[row.pk]),
         )  # fmt: skip
+
+
+def _ending(turn: Turn) -> SafeString:
+    """How this turn ended, as sentences."""
+    how = "It failed" if turn.status == Turn.Status.FAILED else "It was cancelled"
+    reason = f" ({turn.reason})" if turn.reason not in ("", turn.status) else ""
+    return format_html("{}{}. {} ", how, inline(reason), one_line(turn.error, 300))

@@ -80,15 +80,20 @@ def test_conversations_are_seen_by_their_permission(shop, sign_in):
 def test_a_failed_turn_is_tried_again(shop, sign_in, agent):
     now = timezone.now()
     failed = Turn.objects.create(
-        conversation=shop.refund.conversation, status="failed", reason="refusal", not_before=now, finished_at=now
-    )
+        conversation=shop.refund.conversation, status="failed", reason="refusal", not_before=now, finished_at=now,
+        error="The model <b>refused</b>.",
+    )  # fmt: skip
     client = sign_in(shop.olga)
     page = client.get(reverse("admin:agents_turn_change", args=[failed.pk])).content.decode()
     talk = reverse("admin:agents_conversation_change", args=[shop.refund.conversation.pk])
     address = reverse("admin:agents_conversation_retry", args=[shop.refund.conversation.pk])
     assert address in page
     assert address in client.get(talk).content.decode()
-    client.get(address)
+    asked = client.get(address).content.decode()
+    assert f"Try turn {failed.pk} of conversation {failed.conversation_id} again?" in asked
+    assert "refusal" in asked
+    assert "The model &lt;b&gt;refused&lt;/b&gt;." in asked
+    assert "Limits are as they were" in asked
     assert Turn.objects.count() == 2
     client.post(address)
     assert Turn.objects.filter(conversation=shop.refund.conversation, status="queued").count() == 1

@@ -426,6 +426,7 @@ def test_a_turn_has_so_many_model_calls(queued, declare, script):
     model = script(rest=use("note", word="again"))
     assert turns.start(queued.pk) == "failed"
     assert (fresh(queued).reason, len(model.prompts), fresh(queued).model_calls) == ("model_calls", 3, 3)
+    assert fresh(queued).error == "The turn reached its limit of model calls: 3."
     assert_sound()
 
 
