@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from django.db.models import QuerySet
 from ninja import Field, Query, Router, Schema, Status
 
+from inbox.errors import NotAllowed
 from inbox.http.auth import Call
 from inbox.http.fields import Body, Id, PathId, Time
 from inbox.http.paging import Page, Paging, cut, make_cursor, newest_first, read_cursor
@@ -200,8 +201,14 @@ def _visible(request: Call) -> QuerySet[Peer]:
 
 
 def _looked_after(request: Call, peer_id: int) -> int:
+    """A peer, for whoever looks after them. A key that speaks for a peer does nothing else, whatever its user may."""
+    bound = request.auth.key and request.auth.key.peer_id
+    if not bound and not request.auth.user.has_perm("mesh.view_peer"):
+        raise NotAllowed("You need the permissions mesh.view_peer and mesh.manage_mesh to look after peers.")
     if not _visible(request).filter(pk=peer_id).exists():
         raise UnknownPeer("There is no such peer.")
+    if bound:
+        raise NotAllowed("This key speaks for a peer. Who looks after peers uses a session, or a key without one.")
     return peer_id
 
 

@@ -151,7 +151,17 @@ def test_staff_look_after_the_peers(worker):
     assert (names(boss, "?retired=true"), names(boss, "?retired=false")) == ({"worker/ada"}, {"planner"})
     assert boss.post(f"/mesh/peers/{mine.pk}/bring-back").json()["retired_at"] is None
     problem(boss.post("/mesh/peers/777/retire"), 404, "unknown-peer")
-    problem(by_session(person("eve")).post(f"/mesh/peers/{mine.pk}/retire"), 403, "not-a-peer")
+    problem(by_session(person("eve")).post(f"/mesh/peers/{mine.pk}/retire"), 403, "not-allowed")
+
+
+def test_a_key_that_speaks_for_a_peer_takes_nobody_off(peers):
+    """Whatever its user may: it is in the hands of a program outside."""
+    a, b = peers("a", "b")
+    key = by_key(person("root", is_superuser=True), "mesh", peer=a.mailbox)
+    for act in ("retire", "bring-back"):
+        problem(key.post(f"/mesh/peers/{b.pk}/{act}"), 403, "not-allowed")
+    b.refresh_from_db()
+    assert b.retired_at is None
 
 
 def test_a_key_that_speaks_for_a_peer_sees_as_that_peer_whatever_its_user_may(worker):
