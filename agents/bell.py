@@ -21,12 +21,16 @@ _failed = 0
 def ring(turn_id: int, countdown: float = 0.0) -> bool:
     """Ask a worker to run the turn, `countdown` seconds from now. Whether the broker took it; never raises. After commit."""
     global _rung, _failed
-    in_memory = settings.CELERY_BROKER_URL.startswith("memory:")
-    taken = (listened or not in_memory) and bell.ring(RUN_TURN, [turn_id], countdown=countdown)
+    taken = (listened or not is_in_memory()) and bell.ring(RUN_TURN, [turn_id], countdown=countdown)
     with _lock:
         _rung += taken
         _failed += not taken
     return taken
+
+
+def is_in_memory() -> bool:
+    """Whether bells hang in the memory of this process, and end with it."""
+    return str(settings.CELERY_BROKER_URL).startswith("memory:")
 
 
 def ring_wakes(sender: Any = None, **kwargs: Any) -> bool:

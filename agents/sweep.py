@@ -82,6 +82,13 @@ def ring_due_turns() -> int:
     return len(found)
 
 
+def begin() -> None:
+    """As a worker starts: what a process rang in its own memory, and did not come to before it ended, is rung again now."""
+    if bell.is_in_memory():
+        turns.bells_are_gone()
+        ring_due_turns()
+
+
 def is_helping() -> bool:
     """Whether this process runs turns itself because the broker does not answer, and should look again soon."""
     return not _broker_answers

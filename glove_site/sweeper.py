@@ -32,14 +32,21 @@ class Sweeper(threading.Thread):
 
     def run(self) -> None:
         pause: float = 0
+        act = self.begin
         while not self.halt.wait(pause):
             try:
-                pause = self.look()
+                pause, act = act(), self.look
             except Exception:
                 log.exception("The sweep could not look; it tries again.")
                 pause = settings.SWEEP_EVERY_S
             finally:
                 connections.close_all()
+
+    def begin(self) -> float:
+        """What a process that ended has left; the first look comes at once."""
+        if self.lane == sweep.QUICK:
+            agents_sweep.begin()
+        return 0
 
     def look(self) -> float:
         """Run a pass if one is due; returns the seconds until the next look."""

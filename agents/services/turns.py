@@ -62,6 +62,11 @@ def due_turns(limit: int = 100) -> list[int]:
     return due
 
 
+def bells_are_gone() -> int:
+    """Queued turns count as not rung, since the memory that their bells hung in is gone. Returns how many."""
+    return Turn.objects.filter(status=Turn.Status.QUEUED).exclude(rung_at=None).update(rung_at=None)
+
+
 def _claim(turn_id: int) -> hot.Claim | None:
     """The claim. A connection that had died, or a database that is away for a moment, does not use up the doorbell."""
     for pause in (*CLAIM_AGAIN_S, None):

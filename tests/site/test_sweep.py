@@ -49,6 +49,20 @@ def slots_are_free(monkeypatch):
     assert agents_sweep.slots.drain(20)
 
 
+def test_a_worker_that_starts_rings_what_hung_in_the_memory_of_one_that_ended(conversation, settings, monkeypatch):
+    """The bell was rung a moment ago, in a process that is gone: nobody waits out RING_AGAIN_S for it."""
+    settings.CELERY_BROKER_URL = "redis://127.0.0.1:1/0"
+    conversations.say(conversation.pk, "Hello.")
+    (turn,) = Turn.objects.all()
+    Turn.objects.update(rung_at=clock())
+    rung = []
+    monkeypatch.setattr(bell, "ring", lambda pk, **kwargs: rung.append(pk) or True)
+    assert (Sweeper().begin(), rung) == (0, [])  # Redis keeps its bells
+    settings.CELERY_BROKER_URL = "memory://localhost/"
+    assert (Sweeper(sweep.SLOW).begin(), rung) == (0, [])
+    assert (Sweeper().begin(), rung) == (0, [turn.pk])
+
+
 def replies(conversation):
     return list(Message.objects.filter(conversation=conversation, sender="agent").values_list("text", flat=True))
 
