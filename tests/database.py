@@ -66,8 +66,8 @@ def _belongs_elsewhere(config: pytest.Config, item: pytest.Item) -> bool:
         return True
     if (waiting := config.getoption("--waiting")) and waits(item) != (waiting == "only"):
         return True
-    # What a browser shows does not depend on the database below.
-    once = "browser" in marked and "postgres" not in marked
+    # What a browser shows, and who may open which page, does not depend on the database below.
+    once = bool({"browser", "one_database"} & marked) and "postgres" not in marked
     return config.getoption("--database-only") and (once or not touches_database(item))
 
 

@@ -15,6 +15,8 @@ from inbox.services.mailboxes import open_mailbox
 from mesh.services import joining, sending
 from tests.api.kit import Caller, by_key, by_session, person, revoke_all_keys
 
+pytestmark = pytest.mark.one_database
+
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 ROOT = "api/v1/"
 ANONYMOUS = ("nobody", "wrong_key", "revoked_key")

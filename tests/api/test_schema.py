@@ -18,6 +18,8 @@ from mesh.services import joining, sending
 from tests.api.kit import by_key
 from tests.api.test_openapi import SNAPSHOT
 
+pytestmark = pytest.mark.one_database
+
 ASKED = [
     schemathesis.checks.not_a_server_error,
     checks.status_code_conformance,

@@ -16,6 +16,8 @@ from inbox import access
 from inbox.models import Item, Mailbox, TagGroup
 from tests.environment import ROOT
 
+pytestmark = pytest.mark.one_database
+
 PASSWORD = r"(?:[a-km-np-z2-9]{4}-){2}[a-km-np-z2-9]{4}"
 
 

@@ -10,6 +10,8 @@ from django.contrib.staticfiles import finders
 from inbox.text import MAX_BYTES
 from tests.environment import ROOT
 
+pytestmark = pytest.mark.one_database
+
 
 @pytest.fixture
 def signed_in(client, ada):

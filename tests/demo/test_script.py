@@ -14,6 +14,8 @@ from inbox.services.reading import OpenRequest
 from inbox.text import is_blank
 from tests.demo.chat import MESSAGE, Chat, Mail
 
+pytestmark = pytest.mark.one_database
+
 PAID = "Order 1: 2 bags of Yirgacheffe, €36.00, paid"
 
 
