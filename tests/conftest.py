@@ -24,3 +24,9 @@ hypothesis_settings.load_profile("suite")
 def static_files_are_looked_up_when_asked_for():
     """As it starts, the site lists all its static files, once. Here every client of a test is a start."""
     settings.WHITENOISE_AUTOREFRESH = True
+
+
+@pytest.fixture(autouse=True, scope="session")
+def passwords_are_hashed_in_no_time():
+    """The real hash takes most of a second each, on purpose."""
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
