@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.demo.shop import Installation, shop  # noqa: F401 (a fixture)
 from tests.environment import ROOT
+from tests.processes import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -143,8 +144,10 @@ def test_the_story(shop, contexts):  # noqa: F811
     # They answer agents that wait for the shop, as they answer customers'.
     say(ada, "when is the next roast of Yirgacheffe?")
     waits_for(ada, "Back in stock: huila", "Answer from roaster")
-    barista.goto(f"{shop.url}/admin/inbox/item/")
-    barista.get_by_text("When is the next roast of Yirgacheffe?").first.click()
+    asked = barista.get_by_text("When is the next roast of Yirgacheffe?")
+    # The roaster is woken first, and asks then.
+    until(lambda: barista.goto(f"{shop.url}/admin/inbox/item/") and asked.count(), NEWS_S / 1000, 0.5)
+    asked.first.click()
     barista.fill("#response", "Not before Christmas.")
     barista.get_by_role("button", name="Resolve and wake").click()
     hears(ada, "The roaster writes: Not before Christmas.")
