@@ -13,7 +13,11 @@ from inbox.http.fields import Body, Id, Time
 from inbox.http.paging import PageQuery
 
 MAX_DAYS = 366
-UNFORESEEN = "Something went wrong that nobody foresaw. Staff can see what it was."
+# By the reason, what stands in place of an exception's own words.
+IN_PLACE_OF = {
+    "error": "Something went wrong that nobody foresaw. Staff can see what it was.",
+    "database": "The database did not answer. It is asked again.",
+}
 
 
 class OpenConversation(Body):
@@ -143,8 +147,8 @@ class MessageOut(Schema):
 
 
 class TurnOut(Schema):
-    """One run of the agent. `reason` and `error` say why it waits, failed or was cancelled. The words of an exception that nobody
-    foresaw (reason `error`) are for staff, in the admin: they may hold what is not for the conversation's owner."""
+    """One run of the agent. `reason` and `error` say why it waits, failed or was cancelled. The words of an exception (reasons
+    `error` and `database`) are for staff, in the admin: they may hold what is not for the conversation's owner."""
 
     id: Id
     status: Literal["queued", "running", "waiting", "done", "failed", "cancelled"]
@@ -162,7 +166,7 @@ class TurnOut(Schema):
 
     @staticmethod
     def resolve_error(turn: Turn) -> str:
-        return UNFORESEEN if turn.reason == "error" else turn.error
+        return IN_PLACE_OF.get(turn.reason, turn.error)
 
 
 class TaskOut(Schema):

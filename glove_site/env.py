@@ -21,6 +21,11 @@ DATABASES = ("django.db.backends.sqlite3", "django.db.backends.postgresql")
 PRICED = ("input", "output", "cache_read", "cache_write")
 
 
+def text(name: str, default: str = "") -> str:
+    """The value without blanks around it; the default where none is given."""
+    return os.environ.get(name, "").strip() or default
+
+
 def flag(name: str, default: bool) -> bool:
     """`1` or `0`; anything else is an error that says so. Also a blank, as an env file leaves it that was not filled in: it must
     not switch debugging on."""
@@ -34,7 +39,7 @@ def flag(name: str, default: bool) -> bool:
 
 def seconds(name: str, default: float) -> float:
     """A positive number of seconds."""
-    value = os.environ.get(name, "").strip()
+    value = text(name)
     try:
         number = float(value) if value else float(default)
     except ValueError:
@@ -46,7 +51,7 @@ def seconds(name: str, default: float) -> float:
 
 def whole(name: str, default: int) -> int:
     """A whole number above 0."""
-    value = os.environ.get(name, "").strip()
+    value = text(name)
     if value and not (value.isascii() and value.isdecimal() and int(value)):
         raise ImproperlyConfigured(f"{name}={value!r}: write a whole number above 0.")
     return int(value) if value else default
@@ -54,7 +59,7 @@ def whole(name: str, default: int) -> int:
 
 def one_of(name: str, choices: tuple[str, ...], default: str) -> str:
     """One of these words; capitals and small letters are the same."""
-    value = os.environ.get(name, "").strip().upper() or default
+    value = text(name).upper() or default
     if value not in choices:
         raise ImproperlyConfigured(f"{name}={value!r}: write one of {', '.join(choices)}.")
     return value
@@ -62,7 +67,7 @@ def one_of(name: str, choices: tuple[str, ...], default: str) -> str:
 
 def folder(name: str, default: Path) -> Path:
     """A folder, made where it is not there."""
-    path = Path(os.environ.get(name, "").strip() or default)
+    path = Path(text(name) or default)
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -74,7 +79,7 @@ def folder(name: str, default: Path) -> Path:
 
 def time_zone(name: str, default: str) -> str:
     """The name of a time zone that this machine knows."""
-    value = os.environ.get(name, "").strip() or default
+    value = text(name, default)
     try:
         zoneinfo.ZoneInfo(value)
     except (LookupError, ValueError, OSError) as error:  # unknown, or no name at all: a path, a folder of names
@@ -86,7 +91,7 @@ def time_zone(name: str, default: str) -> str:
 
 def web_address(name: str, default: str) -> str:
     """Where people reach the site, without a slash at the end."""
-    value = os.environ.get(name, "").strip() or default
+    value = text(name, default)
     address = _split(value)
     if not address or address.scheme not in ("http", "https") or address.query or address.fragment:
         raise ImproperlyConfigured(
@@ -97,7 +102,7 @@ def web_address(name: str, default: str) -> str:
 
 def redis_address(name: str) -> str:
     """Where Redis is; empty where there is none."""
-    value = os.environ.get(name, "").strip()
+    value = text(name)
     address = _split(value)
     if value and (not address or address.scheme not in ("redis", "rediss")):
         raise ImproperlyConfigured(
@@ -123,7 +128,7 @@ def database(name: str, url: str) -> dict[str, Any]:
 def prices(name: str) -> dict[str, dict[str, float]]:
     """Prices of models, as JSON."""
     try:
-        found = json.loads(os.environ.get(name, "").strip() or "{}")
+        found = json.loads(text(name, "{}"))
         if all(_is_price(kind, value) for price in found.values() for kind, value in price.items()):
             return found
     except (ValueError, AttributeError):  # no JSON, or not an object of objects
@@ -160,7 +165,7 @@ def django_apps(name: str) -> list[str]:
 
 def words(name: str) -> list[str]:
     """A comma-separated list, blanks dropped."""
-    return [word.strip() for word in os.environ.get(name, "").split(",") if word.strip()]
+    return [word.strip() for word in text(name).split(",") if word.strip()]
 
 
 def secret_key(debug: bool, folder: Path) -> str:

@@ -65,7 +65,7 @@ TEMPLATES = [
 ]
 
 # --- The database: the truth. SQLite serves one machine, Postgres many.
-DATABASE_URL = os.environ.get("DATABASE_URL", "").strip() or f"sqlite:///{VAR_DIR / 'db.sqlite3'}"
+DATABASE_URL = env.text("DATABASE_URL") or f"sqlite:///{VAR_DIR / 'db.sqlite3'}"
 DATABASES = {"default": env.database("DATABASE_URL", DATABASE_URL)}
 _database = DATABASES["default"]
 WORKER_THREADS = env.whole("GLOVE_WORKER_THREADS", 32)
@@ -102,7 +102,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, float] = (
     if REDIS_URL
     else {"polling_interval": 0.02}
 )
-CELERY_TASK_DEFAULT_QUEUE = os.environ.get("GLOVE_QUEUE") or "glove"
+CELERY_TASK_DEFAULT_QUEUE = env.text("GLOVE_QUEUE", "glove")
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = False  # rows give durability; a redelivered doorbell would only repeat a poison task
 CELERY_TASK_REJECT_ON_WORKER_LOST = False
@@ -143,7 +143,7 @@ EMAIL_HOST_USER = os.environ.get("EMAIL_HOST_USER", "")
 EMAIL_HOST_PASSWORD = os.environ.get("EMAIL_HOST_PASSWORD", "")
 EMAIL_USE_TLS = env.flag("EMAIL_USE_TLS", False)
 EMAIL_TIMEOUT = 10
-DEFAULT_FROM_EMAIL = os.environ.get("DEFAULT_FROM_EMAIL") or "glove@localhost"
+DEFAULT_FROM_EMAIL = env.text("DEFAULT_FROM_EMAIL", "glove@localhost")
 
 # --- The inbox
 INBOX_NOTIFIERS = {
@@ -157,7 +157,7 @@ INBOX_MAX_OPEN_ITEMS = 20  # per mailbox
 INBOX_EARLY_ANSWER_S = 24 * 3600  # how long an answer waits for its request
 
 # --- The agents
-GLOVE_MODEL = os.environ.get("GLOVE_MODEL") or "claude-sonnet-5-5"
+GLOVE_MODEL = env.text("GLOVE_MODEL", "claude-sonnet-5-5")
 _scripted = {"BACKEND": "agents.adapters.scripted.ScriptedModel", "OPTIONS": {"script": "demo.script.reply"}}
 if "demo" not in INSTALLED_APPS:
     _scripted["OPTIONS"] = {}

@@ -136,8 +136,11 @@ def bring_back(request: Call, peer_id: PathId) -> Peer:
 def send_message(request: Call, letter: Write) -> Status[dict[str, Any]]:
     who = sending.From(_peer(request))
     if letter.to is None and letter.in_reply_to is None:
-        if "to" in letter.model_fields_set and not (letter.topic or letter.capability):
-            raise NobodyToReach("`to` is null: name the recipients, or leave `to` out to write to everyone.")
+        named = sorted({"to", "topic", "capability"} & letter.model_fields_set)
+        if named and not (letter.topic or letter.capability):
+            raise NobodyToReach(
+                f"`{named[0]}` is there and names nobody: fill it in, or leave it out to write to everyone."
+            )
         sent = sending.broadcast(
             who,
             letter.content,

@@ -2,8 +2,8 @@
 
 from inbox.invariants import Check, query, swept_s
 from mesh.limits import mesh_limits
+from mesh.services.waits import ACKNOWLEDGED
 
-ACKNOWLEDGED = "(SELECT COUNT(*) FROM mesh_delivery a WHERE a.message_id = m.id AND a.acknowledged_at IS NOT NULL)"
 REACHABLE = (
     "(SELECT COUNT(*) FROM mesh_delivery d JOIN mesh_peer p ON p.id = d.recipient_id WHERE d.message_id = m.id"
     " AND d.acknowledged_at IS NULL AND d.status <> 'dead' AND p.retired_at IS NULL)"

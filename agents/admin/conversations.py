@@ -11,9 +11,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from agents import access
-from agents.admin import talk
+from agents.admin import talk, turns
 from agents.admin.filters import AgentFilter
-from agents.admin.turns import turn_acts
 from agents.models import Conversation, Task, Turn
 from agents.services import desk
 from inbox.admin.confirm import confirm
@@ -87,9 +86,9 @@ class ConversationAdmin(ReadOnlyAdmin):
     def acts(self, request: HttpRequest, row: Conversation) -> list[Link]:
         if not access.may_write(request.user, row) or row.status != Conversation.Status.OPEN:
             return []
-        newest = Turn.objects.filter(conversation=row).order_by("-pk").first()
+        last = turns.newest(row.pk)
         close = Link("Close it…", reverse("admin:agents_conversation_close", args=[row.pk]))
-        return [*(turn_acts(newest) if newest else []), close]
+        return [*(turns.turn_acts(last) if last else []), close]
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
@@ -153,11 +152,10 @@ class ConversationAdmin(ReadOnlyAdmin):
     def retry(self, request: HttpRequest, row_id: int) -> HttpResponse:
         """Try a failed turn again."""
         row = self.writable(request, row_id)
-        last = Turn.objects.filter(conversation=row).order_by("-pk").first()
-        if last and last.status not in (Turn.Status.FAILED, Turn.Status.CANCELLED):
-            last = None
-        what = f"turn {last.pk} of conversation {row.pk}" if last else f"conversation {row.pk}"
-        why = _ending(last) if last and request.user.has_perm("agents.view_turn") else ""
+        last = turns.newest(row.pk)
+        ended = last if last and last.status in turns.AGAIN else None
+        what = f"turn {ended.pk} of conversation {row.pk}" if ended else f"conversation {row.pk}"
+        why = _ending(ended) if ended and request.user.has_perm("agents.view_turn") else ""
 
         def act() -> str:
             return f"Tried again as turn {desk.retry_as(request.user, row.pk).pk}."

@@ -115,7 +115,7 @@ class ToolCallAdmin(ReadOnlyAdmin):
             ("Mailbox", row.turn.conversation.mailbox.address),
             ("Conversation", conversation_link(user, row.turn.conversation)),
             ("Turn", turn if user.has_perm("agents.view_turn") else row.turn_id),
-            ("State", "in doubt" if self._in_doubt(row) else row.status),
+            ("State", "in doubt" if row.in_doubt else row.status),
             ("Began", row.started_at),
             ("Unknown since" if row.status == ToolCall.Status.UNKNOWN else "Ended", row.finished_at),
             ("Recorded by", row.recorded_by),
@@ -130,7 +130,7 @@ class ToolCallAdmin(ReadOnlyAdmin):
         return found
 
     def acts(self, request: HttpRequest, row: ToolCall) -> list[Link]:
-        if not self._in_doubt(row) or not request.user.has_perm(RECORD):
+        if not row.in_doubt or not request.user.has_perm(RECORD):
             return []
         return [Link("Record what really happened…", reverse("admin:agents_toolcall_record", args=[row.pk]))]
 
@@ -165,6 +165,3 @@ class ToolCallAdmin(ReadOnlyAdmin):
             "form": form,
         }
         return TemplateResponse(request, "admin/agents/record.html", context, status=422 if form.errors else 200)
-
-    def _in_doubt(self, row: ToolCall) -> bool:
-        return row.status == ToolCall.Status.UNKNOWN and row.recorded_at is None

@@ -17,14 +17,19 @@ from inbox.admin.readonly import ReadOnlyAdmin, moment
 from inbox.templatetags.desk import inline, one_line
 
 OPEN = (Turn.Status.QUEUED, Turn.Status.RUNNING, Turn.Status.WAITING)
+AGAIN = (Turn.Status.FAILED, Turn.Status.CANCELLED)
+
+
+def newest(conversation_id: int) -> Turn | None:
+    """The turn that can be stopped or tried again."""
+    return Turn.objects.filter(conversation=conversation_id).order_by("-pk").first()
 
 
 def turn_acts(turn: Turn) -> list[Link]:
     """What may be done about this turn of an open conversation: stop it while it is open, try it again if it is the newest."""
     if turn.status in OPEN:
         return [Link("Stop its turn…", reverse("admin:agents_conversation_cancel", args=[turn.conversation_id]))]
-    later = Turn.objects.filter(conversation=turn.conversation_id, pk__gt=turn.pk)
-    if turn.status in (Turn.Status.FAILED, Turn.Status.CANCELLED) and not later.exists():
+    if turn.status in AGAIN and turn == newest(turn.conversation_id):
         return [Link("Try again…", reverse("admin:agents_conversation_retry", args=[turn.conversation_id]))]
     return []
 

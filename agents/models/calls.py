@@ -65,6 +65,11 @@ class ToolCall(models.Model):
     def __str__(self) -> str:
         return f"{self.name} ({self.status})"
 
+    @property
+    def in_doubt(self) -> bool:
+        """Whether nobody knows what became of it."""
+        return self.status == self.Status.UNKNOWN and self.recorded_at is None
+
 
 class Permission(models.Model):
     """A standing decision about a tool marked `permission`: whose calls, which arguments, until when."""

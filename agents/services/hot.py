@@ -24,9 +24,9 @@ HEARD = OF_TALK % "rung"
 LAST_PLACE = (
     "(SELECT COALESCE(MAX(m.place), 0) FROM agents_message m WHERE m.conversation_id = agents_turn.conversation_id)"
 )
-QUEUED = "SELECT id FROM agents_message WHERE conversation_id = %s AND place IS NULL"
+QUEUED = "FROM agents_message WHERE conversation_id = %s AND place IS NULL"
 FOUND = (
-    f"{LAST_PLACE}, EXISTS ({QUEUED.replace('%s', 'agents_turn.conversation_id')}),"
+    f"{LAST_PLACE}, EXISTS (SELECT 1 {QUEUED.replace('%s', 'agents_turn.conversation_id')}),"
     f" EXISTS (SELECT 1 {reading.RESOLVED}), EXISTS (SELECT 1 {reading.PENDING} AND blocking)"
 )
 
@@ -201,11 +201,7 @@ def insert_turn(conversation: int) -> int | None:
 
 def _queued(conversation: int) -> tuple[list[int], bool]:
     """The messages to give places to, and whether some are left."""
-    found = statements.rows(
-        "SELECT id, text FROM agents_message WHERE conversation_id = %s AND place IS NULL"
-        f" ORDER BY id LIMIT {reading.MAX_ITEMS + 1}",
-        [conversation],
-    )
+    found = statements.rows(f"SELECT id, text {QUEUED} ORDER BY id LIMIT {reading.MAX_ITEMS + 1}", [conversation])
     most = reading.how_many(len(text.encode()) for _, text in found)
     return [pk for pk, _ in found[:most]], most < len(found)
 

@@ -124,9 +124,9 @@ class StoreRun:
             self.settle(call, "failed", error_text(error))
 
     def context(self, call: Call) -> ToolContext:
-        """The key names the turn and the call."""
+        """The key names the store and the call."""
         name = self.store.identifier
-        return ToolContext(f"{name}-{call.id}", name, name, self.store)
+        return ToolContext(f"{name}-{call.key}", name, name, self.store)
 
     def late(self, call: Call, status: str, result: str) -> None:
         """Logged: a store has no mail of its own making."""

@@ -117,14 +117,14 @@ def deliver_or_bury(pk: int) -> bool:
         return bury(pk, f"it could not be delivered: {why}")
 
 
-def request_of(message: Message, mutual: str | None = None, *, waits: bool | None = None) -> str:
-    """The server's words above a letter: sender and message id, and what the sender expects. `waits`: whether it still does, for
-    a letter that comes later than its message."""
+def request_of(message: Message, mutual: str | None = None, *, ended: bool = False) -> str:
+    """The server's words above a letter: sender and message id, and what the sender expects. `ended`: it waits no more, where a
+    letter comes later than its message."""
     kind = "Broadcast" if message.kind == Message.Kind.BROADCAST else "Message"
     said = f"{kind} {message.pk} from {message.sender}"
     if message.in_reply_to_id:
         said += f", in reply to {message.in_reply_to_id}"
-    if message.blocking if waits is None else waits:
+    if message.blocking and not ended:
         said += ". The sender waits for your reply (in_reply_to this id) or acknowledgement"
     if mutual:
         said += f", while you wait for it to answer your message {mutual}"
@@ -147,7 +147,7 @@ def _deliver(row: Delivery) -> bool:
     item = letters.drop(
         recipient.mailbox_id,
         tag=tag_of(message),
-        request=request_of(message, mutual.get(recipient.pk), waits=still),
+        request=request_of(message, mutual.get(recipient.pk), ended=not still),
         response=message.content,
         by=str(message.sender),
         via=Item.Via.MESH,

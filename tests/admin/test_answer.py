@@ -7,8 +7,6 @@ from django.urls import reverse
 from inbox.models import Item, ResolveLink
 from tests.admin import world
 
-pytestmark = pytest.mark.one_database
-
 
 def url(item: Item) -> str:
     return reverse("admin:inbox_item_change", args=[item.pk])

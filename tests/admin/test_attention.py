@@ -9,7 +9,7 @@ from agents.services import conversations, doubts
 from tests.admin import world
 from tests.factories import ConversationFactory, ToolCallFactory, TurnFactory
 
-pytestmark = [pytest.mark.django_db, pytest.mark.one_database]
+pytestmark = pytest.mark.django_db
 INDEX, TURNS = "/admin/", "/admin/agents/turn/"
 
 

@@ -90,8 +90,9 @@ def test_who_may_not_record_changes_nothing(doubt):
 
 def test_a_call_whose_outcome_is_known_is_not_recorded():
     call = ToolCallFactory(done=True)
-    client = browser("agents.record_outcome")
-    assert client.post(reverse("admin:agents_toolcall_record", args=[call.pk]), {"what": "No."}).status_code == 422
+    client, url = browser("agents.record_outcome"), reverse("admin:agents_toolcall_record", args=[call.pk])
+    assert client.post(url, {"what": "No."}).status_code == 422
+    assert "Nobody knows" not in client.get(url).content.decode()
     assert not Item.objects.exists()
 
 

@@ -13,8 +13,6 @@ from django.test.utils import CaptureQueriesContext
 from inbox.admin import exports
 from tests.admin import world
 
-pytestmark = pytest.mark.one_database
-
 EXPORT = "/admin/inbox/item/export/"
 
 

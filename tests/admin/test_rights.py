@@ -15,8 +15,6 @@ from inbox.services import rights
 from inbox.services.keys import find_key
 from tests.admin import world
 
-pytestmark = pytest.mark.one_database
-
 ADD = "/admin/inbox/taggroup/add/"
 
 

@@ -74,6 +74,23 @@ def test_a_bare_store_runs_an_agent_without_the_groups(bare, declare, script):
     ]
 
 
+def test_a_key_does_not_come_again_in_the_next_process(declare, script):
+    """A store that begins anew counts its turns and calls from one again; the service would take them for the old ones."""
+    keys = []
+
+    @tool
+    def pay(ctx: ToolContext) -> str:
+        """Pay."""
+        keys.append(ctx.idempotency_key)
+        return "Paid."
+
+    agent = declare(pay)
+    for model_id in ("toolu_1", "toolu_2"):
+        script({"type": "tool_use", "id": model_id, "name": "pay", "input": {}}, "Good.")
+        agent.run(MemoryStore("mine"), "Go.")
+    assert len(set(keys)) == 2
+
+
 @pytest.mark.parametrize(
     ("group", "tools"),
     [("inbox", INBOX_TOOLS), ("tasks", TASK_TOOLS), ("permissions", ())],

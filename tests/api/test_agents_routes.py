@@ -21,11 +21,13 @@ def test_agents(world):
     assert [agent["name"] for agent in found["items"]] == sorted(agent["name"] for agent in found["items"])
 
 
-def test_the_words_of_an_exception_that_nobody_foresaw_are_for_staff(world):
+def test_the_words_of_an_exception_are_for_staff(world):
     talk = Conversation.objects.create(agent="helper", mailbox=world.mailbox, owner=world.ada)
     TurnFactory(conversation=talk, failed=True, reason="error", error="OperationalError: password of db.internal")
     TurnFactory(conversation=talk, failed=True, reason="refusal", error="The model refused.")
-    told, hidden = by_key(world.ada).get(f"/conversations/{talk.pk}/turns").json()["items"]
+    TurnFactory(conversation=talk, reason="database", error="OperationalError: no route to db.internal")
+    again, told, hidden = by_key(world.ada).get(f"/conversations/{talk.pk}/turns").json()["items"]
+    assert again["error"] == "The database did not answer. It is asked again."
     assert told["error"] == "The model refused."
     assert hidden["error"] == "Something went wrong that nobody foresaw. Staff can see what it was."
 

@@ -12,7 +12,7 @@ from inbox.models import ApiKey, Item
 from inbox.services import keys
 from tests.api.kit import BASE, JSON, Caller, assert_problem, by_key, by_session, revoke_all_keys
 
-pytestmark = [pytest.mark.django_db, pytest.mark.one_database]
+pytestmark = pytest.mark.django_db
 
 
 def test_nobody(world):

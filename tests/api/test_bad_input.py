@@ -12,7 +12,7 @@ from inbox.models import ResolveLink
 from inbox.services import answers
 from tests.api.kit import Caller, assert_problem, by_key
 
-pytestmark = [pytest.mark.django_db, pytest.mark.one_database]
+pytestmark = pytest.mark.django_db
 
 # Words of a sentence that tells somebody what to do, or where to look.
 ADVICE = (

@@ -15,8 +15,6 @@ from inbox.http.parser import MAX_DEPTH, parse_json
 from inbox.models import Item
 from tests.api.kit import BASE, JSON, Caller, assert_problem, by_key
 
-pytestmark = pytest.mark.one_database
-
 DROP = "/inbox/items"
 MAIL = {"mailbox": "helper/ada", "tag": "note", "request": "Note", "response": "Hello."}
 

@@ -15,8 +15,6 @@ from inbox.services.mailboxes import open_mailbox
 from mesh.services import joining, sending
 from tests.api.kit import Caller, by_key, by_session, person, revoke_all_keys
 
-pytestmark = pytest.mark.one_database
-
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 ROOT = "api/v1/"
 ANONYMOUS = ("nobody", "wrong_key", "revoked_key")
@@ -252,6 +250,7 @@ def test_every_route_has_its_rows():
 
 
 @pytest.mark.django_db
+@pytest.mark.one_database
 @pytest.mark.parametrize("key", MATRIX)
 def test_who_may(key, world, callers, subjects):
     """Each cell in a transaction of its own, which is taken back."""

@@ -84,12 +84,13 @@ def test_what_is_refused_changes_nothing(erp, peers):
     assert Message.objects.count() == 1
 
 
-def test_a_null_is_no_wish_to_write_to_everyone(erp, peers):
+def test_what_names_nobody_is_no_wish_to_write_to_everyone(erp, peers):
     """It is what a program sends that did not find its recipient."""
     a, _ = peers("a", "b")
-    refused = erp.post("/mesh/messages", {"to": None, "content": "A secret."})
-    problem(refused, 422, "nobody-to-reach")
-    assert "leave `to` out" in refused.json()["detail"]
+    for name, empty in (("to", None), ("topic", None), ("topic", ""), ("capability", "")):
+        refused = erp.post("/mesh/messages", {name: empty, "content": "A secret."})
+        problem(refused, 422, "nobody-to-reach")
+        assert f"`{name}` is there and names nobody" in refused.json()["detail"]
     assert not Message.objects.exists()
     asked = sending.send(sender(a), "erp", "Well?").message
     for more, count in (
