@@ -73,7 +73,7 @@ described.app = get_wsgi_application()
 @pytest.mark.django_db
 @pytest.mark.slow
 @described.parametrize()
-@settings(max_examples=15, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(max_examples=25, suppress_health_check=list(HealthCheck), deadline=None)
 def test_every_answer_is_described(case, there):
     key = there.peer if "/mesh/" in case.path and "peer_id" not in case.path else there.root
     for name, drawn in (case.path_parameters or {}).items():

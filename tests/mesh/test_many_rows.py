@@ -1,4 +1,4 @@
-"""A hundred thousand messages among fifty thousand peers: no statement of the mesh reads more than a small part of them.
+"""Hundreds of thousands of messages and peers: no statement of the mesh reads more than a small part of them.
 
 With GLOVE_TEST_MESSAGES=1000000 a million, which takes two minutes to fill in."""
 
@@ -17,8 +17,8 @@ from tests.api.kit import by_key, person
 from tests.factories import ConversationFactory, UserFactory
 from tests.mesh.kit import public_peer
 
-MESSAGES = int(os.environ.get("GLOVE_TEST_MESSAGES", "100000"))
-PEERS = 50_000
+MESSAGES = int(os.environ.get("GLOVE_TEST_MESSAGES", "200000"))
+PEERS = 100_000
 LARGE = ("mesh_message", "mesh_delivery", "mesh_peer", "inbox_item", "agents_message", "inbox_mailbox")
 MOST = 5_000  # rows that a statement may pass over
 

@@ -22,9 +22,6 @@ from tests.mesh.kit import letters, run_all, sender
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 ROUNDS = 200
-FEWER = (
-    200 if connection.vendor == "postgresql" else 60
-)  # SQLite lets one writer in at a time: the rounds differ in order only
 
 
 @pytest.fixture(autouse=True)
@@ -129,7 +126,7 @@ def test_an_acknowledgement_against_who_else_may_end_a_wait(peers, race, other):
 
 def test_acknowledgements_below_the_quorum_against_the_deadline(peers, race):
     a, b, _ = peers("a", "b", "c")
-    rounds = [sending.broadcast(sender(a), "Who?", blocking=True, quorum=2).message for _ in range(FEWER)]
+    rounds = [sending.broadcast(sender(a), "Who?", blocking=True, quorum=2).message for _ in range(ROUNDS)]
 
     def expire(message):
         Item.objects.filter(pk=message.wait_id).update(due_at="2020-01-01T00:00Z")
@@ -140,7 +137,7 @@ def test_acknowledgements_below_the_quorum_against_the_deadline(peers, race):
     assert {outcome for outcome, _ in waits(rounds)} == {"expired"}
     said = [letter.response for letter in letters(a)]
     assert sorted(set(said)) in (["Taken.", "b: Taken."], ["Taken."], ["b: Taken."])
-    assert len(said) == FEWER
+    assert len(said) == ROUNDS
 
 
 def test_retiring_against_a_send(peers, race, operator):
@@ -177,7 +174,7 @@ def test_retiring_against_an_acknowledgement(peers, race, operator):
 
     both(
         race,
-        range(FEWER),
+        range(ROUNDS),
         lambda _: answering.acknowledge(b, rounds[-1].pk, "Taken."),
         lambda _: leaving.retire(operator, b.pk),
         between,
@@ -201,8 +198,8 @@ def test_a_sender_that_retires_while_it_sends(peers, race, operator):
         assert not Item.objects.filter(status="pending").exists()
         leaving.bring_back(operator, a.pk)
 
-    both(race, range(FEWER), send, lambda _: leaving.retire(operator, a.pk), between)
-    assert len(letters(b)) == FEWER - len(refused)
+    both(race, range(ROUNDS), send, lambda _: leaving.retire(operator, a.pk), between)
+    assert len(letters(b)) == ROUNDS - len(refused)
 
 
 def test_a_turn_that_is_cancelled_while_it_sends(peers, race, script):
@@ -260,7 +257,7 @@ def test_everyone_against_a_recipient_that_retires(peers, race, operator):
         rounds.append(ask())
 
     acknowledge = lambda _: answering.acknowledge(b, rounds[-1].pk, "Taken.")  # noqa: E731
-    both(race, range(FEWER), acknowledge, lambda _: leaving.retire(operator, c.pk), between)
+    both(race, range(ROUNDS), acknowledge, lambda _: leaving.retire(operator, c.pk), between)
 
 
 def test_sends_of_one_peer_from_many_threads_keep_their_order(peers, race):

@@ -1,7 +1,7 @@
 """The storm: 2 worker processes of 8 threads each, people and services that act at random on shared mailboxes, doorbells
 dropped and tripled, workers killed and stopped. Afterwards nothing is lost, doubled, illegal, stuck, out of order, deadlocked.
 
-GLOVE_TEST_STORM_S is how long it blows (15), GLOVE_TEST_STORM_SEED draws the same acts again, though not the same races.
+GLOVE_TEST_STORM_S is how long it blows (25), GLOVE_TEST_STORM_SEED draws the same acts again, though not the same races.
 """
 
 import os
@@ -25,7 +25,7 @@ from tests.storm import actors
 from tests.storm.agent import declare
 from tests.storm.bells import Bells
 
-STORM_S = float(os.environ.get("GLOVE_TEST_STORM_S", "15"))
+STORM_S = float(os.environ.get("GLOVE_TEST_STORM_S", "25"))
 SEED = int(os.environ.get("GLOVE_TEST_STORM_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
 WORKERS, ACTORS, MAILBOXES = 2, 5, 6
 QUIET_WITHIN_S = 60
