@@ -121,6 +121,8 @@ PROMISES = {
         "agents/test_turns.py::test_what_a_sweep_rings",
         "site/test_sweep.py::test_a_lost_workers_turn_is_rung_by_the_first_pass_after_its_lease",
         "site/test_sweep.py::test_a_turn_that_was_rung_and_did_not_start_is_rung_again_after_a_while",
+        "agents/test_turns.py::test_a_lost_bell_is_found_within_lease_idle_timeout_and_sweep",
+        "site/test_sweep.py::test_a_worker_that_starts_rings_what_hung_in_the_memory_of_one_that_ended",
         "storm/test_crash_points.py::test_nothing_is_lost_doubled_illegal_stuck_or_orphaned_at_any_point",
     ),
     # --- Mesh
@@ -156,6 +158,9 @@ PROMISES = {
         "mesh/test_delivering.py::test_what_is_lost_or_doubled_arrives_once",
         "mesh/test_delivering.py::test_one_that_cannot_be_delivered_is_dead_and_holds_nobody_up",
         "mesh/test_admin.py::test_dead_deliveries_are_sent_again_or_closed",
+        "mesh/test_races.py::test_an_acknowledgement_against_who_else_may_end_a_wait",
+        "mesh/test_races.py::test_acknowledgements_below_the_quorum_against_the_deadline",
+        "mesh/test_chains.py::test_who_waits_for_an_answer_that_was_refused_is_told_and_goes_on",
         "mesh/test_flow.py::test_the_crew_makes_its_document_though_a_worker_is_killed",
         "mesh/test_lock_order.py::test_everybody_at_once",
     ),

@@ -151,6 +151,7 @@ def assert_usable(conversation, provider) -> None:
 @at_each_call
 @pytest.mark.parametrize("fault", PASSING)
 def test_a_passing_fault_leaves_nothing_and_is_tried_again(provider, conversation, fault, place):
+    """Cases 10 to 12 among them: an error inside a 200 stream is a fault like any other."""
     provider.fail(place, fault)
     left, _ = begin(conversation)
     turn = last_turn(conversation)

@@ -194,6 +194,7 @@ def test_a_broker_that_is_emptied_and_one_that_is_down(start, environment, web, 
 
 
 def test_all_doorbells_dropped(start, environment, web):
+    """Case 46."""
     worker, api = start_worker(start, environment), web(GLOVE_QUEUE="nowhere")
     tell_the_story(api, "unheard")
     assert worker.stop() == 0, worker.output
@@ -201,6 +202,7 @@ def test_all_doorbells_dropped(start, environment, web):
 
 
 def test_each_doorbell_three_times(start, environment, web, broker):
+    """Case 46."""
     worker, api = start_worker(start, environment), web(GLOVE_QUEUE="once")
     halt, rung = threading.Event(), []
 
