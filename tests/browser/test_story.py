@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
 from tests.demo.shop import Installation, shop  # noqa: F401 (a fixture)
 from tests.environment import ROOT
@@ -53,6 +53,7 @@ def sign_in(page: Page, shop: Installation, name: str, path: str = "/") -> Page:
 
 def say(page: Page, text: str) -> None:
     page.fill("#text", text)
+    expect(page.locator("#send")).to_be_enabled()
     page.press("#text", "Enter")
     expect(page.locator("#text")).to_have_value("")
 
@@ -194,6 +195,18 @@ def test_the_story(shop, contexts):  # noqa: F811
 
 def test_what_goes_wrong_on_the_page_is_said(shop, contexts):  # noqa: F811
     ada = sign_in(contexts(), shop, "ada")
+
+    # What is typed before the page's script has come is kept until it can be sent.
+    held: list[Route] = []
+    ada.route("**/talk*.js", lambda route: held.append(route))
+    ada.goto(shop.url, wait_until="commit")
+    ada.fill("#text", "too early")
+    ada.press("#text", "Control+Enter")
+    expect(ada.locator("#send")).to_be_disabled()
+    held[0].continue_()
+    ada.unroute("**/talk*.js")
+    expect(ada.locator("#send")).to_be_enabled()
+    expect(ada.locator("#text")).to_have_value("too early")
 
     # Text is text.
     say(ada, "<img src=x onerror=alert(1)> [x](javascript:alert(1))")

@@ -635,11 +635,11 @@
   new ResizeObserver(stayAtEnd).observe(scroll);
   fold();
   try {
-    text.value = sessionStorage.getItem("draft") || "";
+    if (!text.value) text.value = sessionStorage.getItem("draft") || "";
   } catch {
-    text.value = "";
+    // A browser that keeps nothing.
   }
-  measure();
+  measure(); // from here on it can be sent
   state.id = /^#\d+$/.test(location.hash) ? location.hash.slice(1) : "";
   render();
   poll();
