@@ -9,6 +9,7 @@ from django.db import transaction
 from agents import access
 from agents.errors import CallNotFound, NotInDoubt
 from agents.models import ToolCall
+from agents.services import posting
 from inbox import text
 from inbox.clock import clock
 from inbox.errors import NotAllowed
@@ -59,13 +60,14 @@ def _record(call_id: int, what: str, *, by: str, via: str, user: Any = None) -> 
         call = ToolCall.objects.select_related("turn__conversation").filter(pk=call_id).first()
         if call is None:
             raise CallNotFound
+        conversation = call.turn.conversation
+        posting.lock(conversation.mailbox_id)
         what = text.clean(what, limit=text.MAX_BYTES)
         moved = ToolCall.objects.filter(pk=call_id, status=ToolCall.Status.UNKNOWN, recorded_at=None).update(
             recorded=what, recorded_by=by[:200], recorded_at=clock()
         )
         if not moved:
             raise NotInDoubt
-        conversation = call.turn.conversation
         shown = text.clean(call.input, limit=4000)
         letters.drop(
             conversation.mailbox_id,
@@ -75,7 +77,7 @@ def _record(call_id: int, what: str, *, by: str, via: str, user: Any = None) -> 
             by=by,
             via=via,
             user=user,
-            origin=conversation.pk if conversation.status == "open" else None,
+            origin=posting.origin(conversation.pk),
             reserved=True,
         )
         call.refresh_from_db()

@@ -20,15 +20,26 @@ def post(
     """A request of this conversation; see inbox.services.items.post. A tool may outlive its conversation: where that is closed,
     the answer is for the mailbox's next reader."""
     with transaction.atomic():
-        # The mailbox first, as closing does: one of the two comes after the other.
-        list(Mailbox.objects.select_for_update(no_key=True).filter(pk=mailbox_id))
-        still = Conversation.objects.filter(pk=conversation_id, status=Conversation.Status.OPEN)
+        lock(mailbox_id)
         return items.post(
             mailbox_id,
             tag=tag,
             request=request,
             blocking=blocking,
             due_in_s=due_in_s,
-            origin=conversation_id if still.exists() else None,
+            origin=origin(conversation_id),
             posted_in=turn,
         )
+
+
+def lock(mailbox_id: int) -> None:
+    """Lock the mailbox, as closing one of its conversations does: of the two, one comes after the other."""
+    list(Mailbox.objects.select_for_update(no_key=True).filter(pk=mailbox_id))
+
+
+def origin(conversation_id: int | None) -> int | None:
+    """Whose reader a new item is for: this conversation's, or where it is closed its mailbox's next. The mailbox is locked."""
+    if conversation_id is None:
+        return None
+    still = Conversation.objects.filter(pk=conversation_id, status=Conversation.Status.OPEN)
+    return conversation_id if still.exists() else None

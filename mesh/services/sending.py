@@ -9,6 +9,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
+from agents.services import posting
 from inbox.services import items
 from inbox.text import check, first_line
 from mesh.declare import NAME_LENGTH
@@ -171,7 +172,7 @@ def _written(
             request=f"Waiting for {waits_for} to answer: {first_line(content)}\nIt is your message {pk}.",
             blocking=True,
             due_in_s=mesh_limits().wait_s,
-            origin=who.conversation,
+            origin=posting.origin(who.conversation),
             posted_in=who.turn,
             reserved=True,
             wakes=bool(sender.mailbox.agent),  # an outside peer has no agent here to wake

@@ -10,14 +10,14 @@ from agents import tool
 from agents.errors import CallNotFound, NotInDoubt
 from agents.models import ToolCall
 from agents.services import calls as journal
-from agents.services import doubts, turns
+from agents.services import doubts, posting, turns
 from agents.services.conversations import cancel, close, say
 from inbox.errors import NotAllowed
 from inbox.models import Item
 from tests.agents.kit import assert_sound, last_turn, run_queued, transcript
 from tests.agents.kit import calls as told
 from tests.agents.scripts import use
-from tests.factories import ConversationFactory, ToolCallFactory, UserFactory, backdate
+from tests.factories import ConversationFactory, MailboxFactory, ToolCallFactory, UserFactory, backdate
 from tests.processes import until
 
 
@@ -172,3 +172,37 @@ def test_what_is_recorded_of_a_closed_conversation_is_for_the_mailboxs_next_read
     doubts.record(call.pk, "It was paid.", user=ada)
     assert run_queued(other) == ["done"]
     assert "It was paid." in transcript(other)[0][2]
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("written", ["a record", "a request"])
+def test_what_is_written_as_the_conversation_closes(ada, race, settings, written):
+    """Whichever is first, nothing is for a conversation that nobody will read again."""
+    settings.INBOX_MAX_OPEN_ITEMS = 100
+    mailbox = MailboxFactory()
+    rounds = []
+    for _ in range(100):
+        one = ConversationFactory(mailbox=mailbox)
+        done = {"turn__done": True, "turn__running": False}
+        rounds.append((one, ToolCallFactory(unknown=True, name="pay", turn__conversation=one, **done)))
+    start = threading.Barrier(2)
+
+    def write(one, call):
+        if written == "a record":
+            doubts.record(call.pk, "It was paid.", user=ada)
+        else:
+            posting.post(one.pk, mailbox.pk, tag="pay:bill", request=f"Paid {call.pk}?")
+
+    def act(index):
+        for one, call in rounds:
+            start.wait(30)
+            if index:
+                close(one.pk)
+            else:
+                write(one, call)
+
+    finish = race(2, act)
+    assert not finish.errors, finish.errors
+    assert Item.objects.filter(origin=None).count() == Item.objects.count() == 100
+    assert_sound()

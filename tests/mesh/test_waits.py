@@ -337,6 +337,20 @@ def test_a_wait_outlives_its_conversation(three, script):
     assert sum(prompt_says(prompt, "At noon.") for prompt in model.prompts) == 1
 
 
+def test_a_wait_for_a_conversation_that_is_closed_already(three, script):
+    """Its tool outlived it."""
+    a, b, _ = three
+    asking = conversations.open_conversation(a.mailbox_id)
+    conversations.close(asking.pk)
+    message = sending.send(sender(a, asking.pk), "b", "When?", blocking=True).message
+    assert wait_of(message).origin is None
+    sending.send(sender(b), "a", "At noon.", in_reply_to=message.pk)
+    model = script()
+    run_all()
+    assert wait_of(message).status == "consumed"
+    assert sum(prompt_says(prompt, "At noon.") for prompt in model.prompts) == 1
+
+
 def test_the_answer_comes_though_the_sender_restarts(three, script):
     """Case 29: answered within a moment, before the sender's turn has ended; the process that waited is not needed."""
     a, b, _ = three
