@@ -1,7 +1,8 @@
 """`make test`: the whole suite on SQLite, and beside it what touches the database again on PostgreSQL where one is found.
 
 Tests that mostly wait, for processes of their own or for a browser, have a run of their own for each database. Each run takes
-its tests one after another; side by side they keep both cores of a small machine busy.
+its tests one after another; side by side they keep both cores of a small machine busy. SQLite's main run never waits: it takes
+what the others leave of the processor, or each of their questions to the server, short as it is, would queue behind it.
 The last line says which services were not found, what was skipped for that, and how to start them. Arguments go to pytest.
 """
 
@@ -30,6 +31,7 @@ class Run:
     name: str
     database_url: str
     options: list[str]
+    niceness: int = 0
 
     @property
     def suffix(self) -> str:
@@ -47,7 +49,9 @@ class Run:
     def start(self, arguments: list[str], output: IO[bytes] | None = None) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "pytest", "-q", f"--junitxml={self.report}", *self.options, *arguments]
         environment = {**os.environ, "DATABASE_URL": self.database_url, "GLOVE_TEST_DB_SUFFIX": self.suffix}
-        return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=output)
+        return subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdout=output, stderr=output, preexec_fn=lambda: os.nice(self.niceness)
+        )
 
 
 def runs() -> list[Run]:
@@ -55,7 +59,8 @@ def runs() -> list[Run]:
     planned = []
     for waiting, kind in (("no", ""), ("only", " waiting")):
         options = [f"--waiting={waiting}"]
-        planned.append(Run(f"SQLite{kind}", "", [*options, "--then-postgres"] if second else options))
+        elsewhere = ["--then-postgres"] if second else []
+        planned.append(Run(f"SQLite{kind}", "", [*options, *elsewhere], niceness=0 if kind else 10))
         if second:
             planned.append(Run(f"PostgreSQL{kind}", POSTGRES, [*options, "--database-only"]))
     return planned

@@ -1,7 +1,9 @@
 """A test that would leave this machine fails: no real model, no real webhook, no name server."""
 
+import functools
 import ipaddress
 import socket
+import ssl
 from collections.abc import Iterator
 
 import pytest
@@ -70,3 +72,11 @@ def network_attempts() -> Iterator[list[str]]:
     yield _attempts
     if _attempts:
         pytest.fail(f"This test tried to reach beyond this machine: {', '.join(_attempts)}", pytrace=False)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _read_the_certificates_once() -> Iterator[None]:
+    """Every client of a model reads all of the system's anew, for a tenth of a second, and no test speaks TLS."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ssl, "create_default_context", functools.cache(ssl.create_default_context))
+        yield

@@ -9,6 +9,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from tests.admin import world
+from tests.database import filling
 
 ITEMS = 1_000_000
 QUEUE = "/admin/inbox/item/"
@@ -58,13 +59,12 @@ SEARCHES = {"a rare word": "?q=4990007", "a frequent one": "?q=Request"}
 
 
 def fill():
-    with connection.cursor() as cursor:
+    with filling("inbox_item", "inbox_mailbox") as cursor:
         cursor.execute(
             "INSERT INTO inbox_mailbox (address, agent, created_at)"
             " SELECT 'other/' || number, 'concierge', now() FROM generate_series(1, 2000) number"
         )
         cursor.execute(INSERT, [])
-        cursor.execute("ANALYZE inbox_item, inbox_mailbox")
 
 
 def statements(client, address):

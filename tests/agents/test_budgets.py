@@ -24,7 +24,7 @@ class Cost:
     """The statements of a block, and how many transactions they stand in."""
 
     def __init__(self):
-        self.queries: list[str] = []
+        self.queries = []
         self.transactions = 0
 
     def __enter__(self):

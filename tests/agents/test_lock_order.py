@@ -73,7 +73,7 @@ class World:
         self.mailboxes = [MailboxFactory().pk for _ in range(2)]
         for mailbox in self.mailboxes * 2:
             open_conversation(mailbox)
-        self.done: dict[str, int] = {}
+        self.done = {}
         self.acts = {
             "say": (4, lambda: say(self.conversation(), "Hello.")),
             "run": (8, self.run),

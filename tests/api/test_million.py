@@ -12,6 +12,7 @@ from inbox.http.paging import make_cursor
 from inbox.models import Item, TagGroup
 from inbox.services.mailboxes import open_mailbox
 from tests.api.kit import by_key, person
+from tests.database import filling
 
 ITEMS = 1_000_000
 DESK = ("inbox.view_item", "inbox.resolve_item")
@@ -46,13 +47,12 @@ def crowd(db):
     open_mailbox("helper/ada", agent="helper", owner=ada)
     for number in range(10):
         open_mailbox(f"helper/bea/{number}", agent="helper", owner=bea)
-    with connection.cursor() as cursor:
+    with filling("inbox_item", "inbox_mailbox") as cursor:
         cursor.execute(
             "INSERT INTO inbox_mailbox (address, agent, created_at)"
             " SELECT 'other/' || number, 'helper', now() FROM generate_series(1, 1989) number"
         )
         cursor.execute(INSERT, [])
-        cursor.execute("ANALYZE inbox_item, inbox_mailbox")
     for pattern, group in (("approval:*", "finance"), ("payout:*", "bank")):
         TagGroup.objects.create(pattern=pattern).groups.add(Group.objects.get_or_create(name=group)[0])
     return SimpleNamespace(

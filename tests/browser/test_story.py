@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.demo.shop import Installation, shop  # noqa: F401 (a fixture)
 from tests.environment import ROOT
@@ -197,7 +197,7 @@ def test_what_goes_wrong_on_the_page_is_said(shop, contexts):  # noqa: F811
     ada = sign_in(contexts(), shop, "ada")
 
     # What is typed before the page's script has come is kept until it can be sent.
-    held: list[Route] = []
+    held = []
     ada.route("**/talk*.js", lambda route: held.append(route))
     ada.goto(shop.url, wait_until="commit")
     ada.fill("#text", "too early")
