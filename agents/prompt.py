@@ -55,11 +55,12 @@ def shortened(messages: list[dict[str, Any]], longest: int) -> list[dict[str, An
 
 
 def validate(messages: list[dict[str, Any]]) -> None:
-    """Raise InvalidPrompt unless: roles alternate and begin and end with user; every tool use is answered exactly once in the
-    next message, results first; ids are unique within a message; no text is blank."""
+    """Raise InvalidPrompt unless: roles alternate and begin and end with user; only the assistant uses tools, each under an id of
+    its own; every use is answered exactly once in the next message, results first; no text is blank."""
     if not messages or messages[0]["role"] != "user" or messages[-1]["role"] != "user":
         raise InvalidPrompt("A prompt begins and ends with the user.")
     asked: list[str] = []
+    seen: set[str] = set()
     for index, message in enumerate(messages):
         role, content = message["role"], message["content"]
         if role != ("user" if index % 2 == 0 else "assistant"):
@@ -73,9 +74,12 @@ def validate(messages: list[dict[str, Any]]) -> None:
             raise InvalidPrompt(f"Message {index} answers {results}, but the calls before it are {asked}.")
         if any(block.get("type") == "text" and is_blank(block["text"]) for block in content):
             raise InvalidPrompt(f"Message {index} holds a blank text.")
-        asked = [block["id"] for block in content if block.get("type") == "tool_use"] if role == "assistant" else []
-        if len(set(asked)) != len(asked):
-            raise InvalidPrompt(f"Message {index} has two calls with one id.")
+        asked = [block["id"] for block in content if block.get("type") == "tool_use"]
+        if asked and role == "user":
+            raise InvalidPrompt(f"Message {index} is the user's and holds a call.")
+        if len(seen.union(asked)) != len(seen) + len(asked):
+            raise InvalidPrompt(f"Message {index} has a call with the id of another.")
+        seen.update(asked)
 
 
 def _shortened(block: dict[str, Any], longest: int) -> dict[str, Any]:
