@@ -60,7 +60,7 @@ def runs() -> list[Run]:
     for waiting, kind in (("no", ""), ("only", " waiting")):
         options = [f"--waiting={waiting}"]
         elsewhere = ["--then-postgres"] if second else []
-        planned.append(Run(f"SQLite{kind}", "", [*options, *elsewhere], niceness=0 if kind else 10))
+        planned.append(Run(f"SQLite{kind}", "", [*options, *elsewhere], niceness=0 if kind else 5))
         if second:
             planned.append(Run(f"PostgreSQL{kind}", POSTGRES, [*options, "--database-only"]))
     return planned
