@@ -64,26 +64,27 @@ def _act(request: HttpRequest, site: Any, item: Item) -> HttpResponse:
     except InboxError as error:
         field = "reason" if action == "cancel" else "typed"
         return _show(request, site, item, **{field: typed}, error=str(error), status=error.status)
-    return HttpResponseRedirect(_next_url(request, item) if action == "next" else _url(item, request))
+    look = Look(request.GET, request.user)
+    return HttpResponseRedirect(_next_url(request, look, item) if action == "next" else _url(item, look))
 
 
-def _url(item: Item, request: HttpRequest) -> str:
+def _url(item: Item, look: Look) -> str:
     """The page of an item, which keeps the queue's filters for the way back."""
-    query = Look(request.GET, request.user).query_string()
+    query = look.query_string()
     return reverse("admin:inbox_item_change", args=[item.pk]) + (query and f"?{query}")
 
 
-def _queue_url(request: HttpRequest) -> str:
-    query = Look(request.GET, request.user).query_string()
+def _queue_url(look: Look) -> str:
+    query = look.query_string()
     return reverse("admin:inbox_item_changelist") + (query and f"?{query}")
 
 
-def _next_url(request: HttpRequest, item: Item) -> str:
-    following = Look(request.GET, request.user).next_after(item)
+def _next_url(request: HttpRequest, look: Look, item: Item) -> str:
+    following = look.next_after(item)
     if following is None:
         messages.info(request, "No other request is waiting here.")
-        return _queue_url(request)
-    return _url(following, request)
+        return _queue_url(look)
+    return _url(following, look)
 
 
 def _who_wakes(request: HttpRequest, item: Item) -> str:
@@ -101,6 +102,7 @@ def _show(
     following = look.next_after(item)
     context = {
         **_around(request, site, item),
+        "queue_url": _queue_url(look),
         "pending": pending,
         "may_answer": may_answer,
         "canned": canned_answers([item.tag]) if may_answer else [],
@@ -110,7 +112,7 @@ def _show(
         "refused": refused,
         "error": error,
         "letter": _letter(request, item) if may_answer else None,
-        "next_url": _url(following, request) if following else "",
+        "next_url": _url(following, look) if following else "",
     }
     return TemplateResponse(request, "admin/inbox/item/answer.html", context, status=status)
 
@@ -129,7 +131,6 @@ def _around(request: HttpRequest, site: Any, item: Item) -> dict[str, Any]:
         "wakes": reader.current().wakes(request.user, item),
         "events": timeline(request.user, item),
         "others": found[:OTHERS],
-        "queue_url": _queue_url(request),
     }
 
 
@@ -147,7 +148,8 @@ def _letter(request: HttpRequest, item: Item) -> tuple[str, str]:
 
 def _conflict(request: HttpRequest, site: Any, item: Item, typed: str, error: str) -> HttpResponse:
     item.refresh_from_db()
-    following = Look(request.GET, request.user).next_after(item)
+    look = Look(request.GET, request.user)
+    following = look.next_after(item)
     context = {
         **site.each_context(request),
         "title": f"Request {item.pk} was closed before you",
@@ -155,9 +157,9 @@ def _conflict(request: HttpRequest, site: Any, item: Item, typed: str, error: st
         "typed": typed,
         "error": error,
         "mine": item.resolver_id == request.user.pk,
-        "url": _url(item, request),
-        "next_url": _url(following, request) if following else "",
-        "queue_url": _queue_url(request),
+        "url": _url(item, look),
+        "next_url": _url(following, look) if following else "",
+        "queue_url": _queue_url(look),
     }
     return TemplateResponse(request, "admin/inbox/item/conflict.html", context, status=409)
 
@@ -170,6 +172,6 @@ def _show_link(request: HttpRequest, site: Any, item: Item) -> HttpResponse:
         "item": item,
         "link": link,
         "address": settings.PUBLIC_URL + reverse("resolve_link", args=[token]),
-        "url": _url(item, request),
+        "url": _url(item, Look(request.GET, request.user)),
     }
     return TemplateResponse(request, "admin/inbox/item/link.html", context)
