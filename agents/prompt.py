@@ -1,5 +1,6 @@
 """From a history to the messages of a model call, and the validator that stands before every call."""
 
+import itertools
 import json
 from typing import Any
 
@@ -21,11 +22,16 @@ class InvalidPrompt(ValueError):
 def build(history: History) -> list[dict[str, Any]]:
     """The messages of the Messages API, with one reminder of open blocking requests at the end, which is never stored."""
     messages: list[dict[str, Any]] = []
+    taken: set[str] = set()
     for entry in history.entries:
         if entry.sender == "agent":
-            messages.append({"role": "assistant", "content": _agent_content(entry)})
+            content, ids = _agent_content(entry, taken)
+            messages.append({"role": "assistant", "content": content})
             if entry.calls:
-                messages.append({"role": "user", "content": [tool_result(call) for call in entry.calls]})
+                results = [
+                    {**tool_result(call), "tool_use_id": ids.get(call.call_id, call.call_id)} for call in entry.calls
+                ]
+                messages.append({"role": "user", "content": results})
         else:
             text = entry.text if entry.kind == "inbox" else without_marks(entry.text)  # only letters have marks
             _user_content(messages).append({"type": "text", "text": text})
@@ -90,8 +96,21 @@ def _shortened(block: dict[str, Any], longest: int) -> dict[str, Any]:
     return {**block, key: f"{said[:half]}\n[{len(said) - 2 * half} characters left out]\n{said[-half:]}"}
 
 
-def _agent_content(entry: Entry) -> list[dict[str, Any]]:
-    return json.loads(entry.blocks) if entry.blocks else [{"type": "text", "text": entry.text}]
+def _agent_content(entry: Entry, taken: set[str]) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """The blocks of a reply, and the ids of its calls as the prompt has them: an earlier reply may have had the same ones, where a
+    provider counts them anew in each or the history came from elsewhere."""
+    blocks = json.loads(entry.blocks) if entry.blocks else [{"type": "text", "text": entry.text}]
+    ids: dict[str, str] = {}
+    for block in blocks:
+        if block.get("type") == "tool_use":
+            block["id"] = ids.setdefault(block["id"], _free(block["id"], taken.union(ids.values())))
+    taken.update(ids.values())
+    return blocks, ids
+
+
+def _free(given: str, taken: set[str]) -> str:
+    numbered = (f"{given[:100]}_{number}" for number in itertools.count(2))
+    return next(one for one in itertools.chain([given], numbered) if one not in taken)
 
 
 def _user_content(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ PostgreSQL where it says so. GLOVE_TEST_DB_SUFFIX goes into the name, so that tw
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -209,7 +209,25 @@ def filling(*tables: str) -> Iterator[Any]:
         for _, definition in indexes:
             cursor.execute(definition)
         cursor.execute("SET LOCAL session_replication_role = origin")
+        _check_foreign_keys(cursor, tables)
         cursor.execute(f"ANALYZE {', '.join(tables)}")
+
+
+def _check_foreign_keys(cursor: Any, tables: Sequence[str]) -> None:
+    cursor.execute(
+        "SELECT own.relname, mine.attname, other.relname, theirs.attname FROM pg_constraint c"
+        " JOIN pg_class own ON own.oid = c.conrelid JOIN pg_class other ON other.oid = c.confrelid"
+        " JOIN pg_attribute mine ON mine.attrelid = own.oid AND mine.attnum = c.conkey[1]"
+        " JOIN pg_attribute theirs ON theirs.attrelid = other.oid AND theirs.attnum = c.confkey[1]"
+        " WHERE c.contype = 'f' AND own.relname = ANY (%s)",
+        [list(tables)],
+    )
+    for table, column, other, key in cursor.fetchall():
+        cursor.execute(
+            f"SELECT r.{column} FROM {table} r WHERE r.{column} IS NOT NULL"
+            f" AND NOT EXISTS (SELECT 1 FROM {other} o WHERE o.{key} = r.{column}) LIMIT 1"
+        )
+        assert (found := cursor.fetchone()) is None, f"{table}.{column} names {found}, which {other} has not"
 
 
 # --- Other processes and other threads

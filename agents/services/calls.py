@@ -69,15 +69,7 @@ class ClaimedTurn:
     def settle(self, call: Call, status: str, result: str) -> None:
         """running -> done, failed or unknown. Its state stops a late write too, not only the token. A database that is away for
         a moment does not lose the result."""
-        for pause in (*AGAIN_S, None):
-            try:
-                return self._settle(call, status, result)
-            except INFRASTRUCTURE:
-                if pause is None:
-                    raise
-                pool.discard_dead()
-                connection.close()
-                time.sleep(pause)
+        _again_while_away(lambda: self._settle(call, status, result))
 
     def settle_interrupted(self) -> None:
         """Calls that a former worker of this turn left running: unknown, unless idempotent. Not only after a lapsed lease: one
@@ -95,7 +87,7 @@ class ClaimedTurn:
             if not ToolCall.objects.filter(pk=call.id, status="running").exists():
                 break
             time.sleep(pause)
-        doubts.record_late(call.id, status, result)
+        _again_while_away(lambda: doubts.record_late(call.id, status, result))
 
     def run_atomic(self, call: Call, gate: str | None, work: Callable[[], str]) -> None:
         """Effect and journal in one transaction of at most 5 s; where it fails nothing of it stands but the failed call."""
@@ -154,6 +146,20 @@ class ClaimedTurn:
         if not ToolCall.objects.filter(pk=call.id, status=before).update(status=after, **stamp):
             raise Fenced
         call.status, call.result = after, result
+
+
+def _again_while_away(write: Callable[[], Any]) -> None:
+    """Write; some seconds long again and again where the database is away, or does not come to it."""
+    for pause in (*AGAIN_S, None):
+        try:
+            write()
+            return
+        except INFRASTRUCTURE:
+            if pause is None:
+                raise
+            pool.discard_dead()
+            connection.close()
+            time.sleep(pause)
 
 
 def _within_bounds(work: Callable[[], str]) -> str:

@@ -8,7 +8,7 @@ from django.db import transaction
 
 from agents import access
 from agents.errors import CallNotFound, NotInDoubt
-from agents.models import ToolCall
+from agents.models import Conversation, ToolCall
 from agents.services import posting
 from inbox import text
 from inbox.clock import clock
@@ -24,7 +24,8 @@ def in_doubt() -> Any:
 
 
 def record(call_id: int, what: str, *, user: Any) -> ToolCall:
-    """Staff say what really happened. Raises CallNotFound, NotAllowed, NotInDoubt (somebody was first), and text.check's errors."""
+    """Staff say what really happened. Not to be called by a tool, whose turn is locked. Raises
+    CallNotFound, NotAllowed, NotInDoubt (somebody was first), and text.check's errors."""
     if not user.has_perm("agents.record_outcome"):
         raise NotAllowed("You need the permission agents.record_outcome to record what happened.")
     if not access.visible_conversations(user).filter(turns__calls=call_id).exists():
@@ -61,7 +62,8 @@ def _record(call_id: int, what: str, *, by: str, via: str, user: Any = None) -> 
         if call is None:
             raise CallNotFound
         conversation = call.turn.conversation
-        posting.lock(conversation.mailbox_id)
+        # Not the mailbox, which an atomic tool may hold for as long as it runs.
+        list(Conversation.objects.select_for_update(no_key=True).filter(pk=conversation.pk))
         what = text.clean(what, limit=text.MAX_BYTES)
         moved = ToolCall.objects.filter(pk=call_id, status=ToolCall.Status.UNKNOWN, recorded_at=None).update(
             recorded=what, recorded_by=by[:200], recorded_at=clock()

@@ -20,7 +20,8 @@ def post(
     """A request of this conversation; see inbox.services.items.post. A tool may outlive its conversation: where that is closed,
     the answer is for the mailbox's next reader."""
     with transaction.atomic():
-        lock(mailbox_id)
+        # The mailbox first, as closing does: one of the two comes after the other.
+        list(Mailbox.objects.select_for_update(no_key=True).filter(pk=mailbox_id))
         return items.post(
             mailbox_id,
             tag=tag,
@@ -32,13 +33,9 @@ def post(
         )
 
 
-def lock(mailbox_id: int) -> None:
-    """Lock the mailbox, as closing one of its conversations does: of the two, one comes after the other."""
-    list(Mailbox.objects.select_for_update(no_key=True).filter(pk=mailbox_id))
-
-
 def origin(conversation_id: int | None) -> int | None:
-    """Whose reader a new item is for: this conversation's, or where it is closed its mailbox's next. The mailbox is locked."""
+    """Whose reader a new item is for: this conversation's, or where it is closed its mailbox's next. The caller has locked the
+    mailbox or the conversation, as closing does both: it stays so until the item is there."""
     if conversation_id is None:
         return None
     still = Conversation.objects.filter(pk=conversation_id, status=Conversation.Status.OPEN)

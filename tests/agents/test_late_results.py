@@ -4,7 +4,7 @@ slept, a turn was cancelled, a database was away."""
 import threading
 
 import pytest
-from django.db import OperationalError
+from django.db import OperationalError, connection, transaction
 
 from agents import tool
 from agents.errors import CallNotFound, NotInDoubt
@@ -13,7 +13,7 @@ from agents.services import calls as journal
 from agents.services import doubts, posting, turns
 from agents.services.conversations import cancel, close, say
 from inbox.errors import NotAllowed
-from inbox.models import Item
+from inbox.models import Item, Mailbox
 from tests.agents.kit import assert_sound, last_turn, run_queued, transcript
 from tests.agents.kit import calls as told
 from tests.agents.scripts import use
@@ -172,6 +172,59 @@ def test_what_is_recorded_of_a_closed_conversation_is_for_the_mailboxs_next_read
     doubts.record(call.pk, "It was paid.", user=ada)
     assert run_queued(other) == ["done"]
     assert "It was paid." in transcript(other)[0][2]
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db(transaction=True)
+def test_a_mailbox_that_an_atomic_tool_holds_is_not_waited_for(conversation, ada):
+    """Such a tool, of any conversation of the mailbox, may hold it for longer than a lock is waited for."""
+    one, other = (
+        ToolCallFactory(unknown=True, name="pay", turn__conversation=conversation, turn__done=True, turn__running=False)
+        for _ in range(2)
+    )
+    held, release = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with transaction.atomic():
+            list(Mailbox.objects.select_for_update(no_key=True).filter(pk=conversation.mailbox_id))
+            held.set()
+            release.wait(30)
+        connection.close()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    assert held.wait(10)
+    try:
+        assert doubts.record_late(one.pk, "done", "Paid 10.")
+        doubts.record(other.pk, "It was paid.", user=ada)
+    finally:
+        release.set()
+        holder.join(30)
+    assert sorted(mail()) == [
+        ("It succeeded; the result came late:\nPaid 10.", "the tool itself"),
+        ("It was paid.", ada.username),
+    ]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_late_result_waits_for_a_database_that_is_away_for_a_moment(conversation, pay, script, monkeypatch):
+    script(use("pay"))
+    tries = []
+    record = doubts.record_late
+
+    def away(*given):
+        tries.append(given)
+        if len(tries) < 3:
+            raise OperationalError("server closed the connection unexpectedly")
+        return record(*given)
+
+    monkeypatch.setattr(doubts, "record_late", away)
+    monkeypatch.setattr(journal, "AGAIN_S", (0, 0, 0))
+    pay(lambda: cancel(conversation.pk))
+    say(conversation.pk, "Pay.")
+    assert run_queued(conversation) == ["fenced"]
+    assert mail() == [("It succeeded; the result came late:\nPaid 10.", "the tool itself")]
+    assert len(tries) == 3
 
 
 @pytest.mark.slow

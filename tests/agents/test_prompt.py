@@ -128,6 +128,22 @@ def test_a_prompt_that_passes_breaks_no_rule_of_the_provider(data):
 
 
 # --- Building
+def test_the_ids_of_an_earlier_reply_are_told_apart():
+    """A provider that counts ids anew in each reply, or a history from elsewhere: no prompt is refused for it."""
+
+    def reply(*ids):
+        blocks = [{"type": "tool_use", "id": one, "name": "work", "input": {}} for one in ids]
+        calls = [Call(one, "work", "{}", "done", f"Of {one}.", 1) for one in ids]
+        return Entry("agent", "", blocks=json.dumps(blocks), calls=calls)
+
+    entries = [Entry("user", "Go."), reply("a"), reply("a", "a_2"), reply("b", "a")]
+    messages = build(History(entries))
+    validate(messages)
+    assert judge(messages) == ""
+    found = [(one["tool_use_id"], one["content"]) for message in messages[2::2] for one in message["content"]]
+    assert found == [("a", "Of a."), ("a_2", "Of a."), ("a_2_2", "Of a_2."), ("b", "Of b."), ("a_3", "Of a.")]
+
+
 STATES = ["done", "failed", "denied", "aborted", "unknown"]
 TEXTS = st.sampled_from(["Hello.", "x" * 50, "[[mail 1 item 2]]", "naïve 日本"])
 RESULTS = st.sampled_from(["Done.", "", " ", "\u200b", "x" * 50])

@@ -203,10 +203,12 @@ def test_what_goes_wrong_on_the_page_is_said(shop, contexts):  # noqa: F811
     ada.fill("#text", "too early")
     ada.press("#text", "Control+Enter")
     expect(ada.locator("#send")).to_be_disabled()
+    expect(ada.locator("#hint")).to_contain_text("Loading")
     held[0].continue_()
     ada.unroute("**/talk*.js")
     expect(ada.locator("#send")).to_be_enabled()
     expect(ada.locator("#text")).to_have_value("too early")
+    expect(ada.locator("#hint")).to_contain_text("Enter sends")
 
     # Text is text.
     say(ada, "<img src=x onerror=alert(1)> [x](javascript:alert(1))")
@@ -273,6 +275,21 @@ def test_what_goes_wrong_on_the_page_is_said(shop, contexts):  # noqa: F811
     expect(ada.locator("#text")).to_have_value("a long thought")
     ada.get_by_role("button", name="Sign out").click()
     expect(ada).to_have_url(f"{shop.url}/login")
+
+    # It is there for her, behind what she has typed too early by then, and not for who signs in at her screen.
+    boss = sign_in(ada, shop, "boss", "/login")
+    boss.goto(shop.url)
+    expect(boss.locator("#send")).to_be_enabled()
+    expect(boss.locator("#text")).to_have_value("")
+    boss.get_by_role("button", name="Sign out").click()
+    ada.route("**/talk*.js", lambda route: held.append(route))
+    ada.fill("#id_username", "ada")
+    ada.fill("#id_password", shop.passwords["ada"])
+    ada.press("#id_password", "Enter", no_wait_after=True)
+    ada.fill("#text", "and another")
+    held[1].continue_()
+    ada.unroute("**/talk*.js")
+    expect(ada.locator("#text")).to_have_value("a long thought\nand another")
 
 
 def lose_the_answer(page: Page) -> None:

@@ -5,6 +5,7 @@
   const byId = (id) => document.getElementById(id);
   const { api, login, user, userId, limit, csrf } = byId("desk").dataset;
   const LIMIT = Number(limit);
+  const DRAFT = `draft-${userId}`; // who signs in next at the same screen does not read it
   const OPEN_TURN = ["queued", "running", "waiting"];
   const PAGE = 200;
 
@@ -452,7 +453,7 @@
     text.style.height = "auto";
     text.style.height = `${Math.min(text.scrollHeight + 2, 200)}px`;
     try {
-      sessionStorage.setItem("draft", text.value); // it outlives a sign-in
+      sessionStorage.setItem(DRAFT, text.value); // it outlives a sign-in
     } catch {
       // A browser that keeps nothing, or a text that is too large: only the draft is lost.
     }
@@ -635,10 +636,12 @@
   new ResizeObserver(stayAtEnd).observe(scroll);
   fold();
   try {
-    if (!text.value) text.value = sessionStorage.getItem("draft") || "";
+    const kept = sessionStorage.getItem(DRAFT);
+    if (kept && kept !== text.value) text.value = text.value ? `${kept}\n${text.value}` : kept;
   } catch {
     // A browser that keeps nothing.
   }
+  byId("hint").textContent = "Enter sends, Shift and Enter begin a new line.";
   measure(); // from here on it can be sent
   state.id = /^#\d+$/.test(location.hash) ? location.hash.slice(1) : "";
   render();
