@@ -28,9 +28,7 @@ def build(history: History) -> list[dict[str, Any]]:
             content, ids = _agent_content(entry, taken)
             messages.append({"role": "assistant", "content": content})
             if entry.calls:
-                results = [
-                    {**tool_result(call), "tool_use_id": ids.get(call.call_id, call.call_id)} for call in entry.calls
-                ]
+                results = [tool_result(call, ids.get(call.call_id, call.call_id)) for call in entry.calls]
                 messages.append({"role": "user", "content": results})
         else:
             text = entry.text if entry.kind == "inbox" else without_marks(entry.text)  # only letters have marks
@@ -40,10 +38,10 @@ def build(history: History) -> list[dict[str, Any]]:
     return messages
 
 
-def tool_result(call: Call) -> dict[str, Any]:
-    """The result of a finished call as the model reads it."""
+def tool_result(call: Call, use_id: str) -> dict[str, Any]:
+    """The result of a finished call as the model reads it, for the use of this id in the prompt."""
     said = call.result if not is_blank(call.result) else WORDS.get(call.status, "(no output)")
-    block: dict[str, Any] = {"type": "tool_result", "tool_use_id": call.call_id, "content": said}
+    block: dict[str, Any] = {"type": "tool_result", "tool_use_id": use_id, "content": said}
     return block if call.status == "done" else {**block, "is_error": True}
 
 

@@ -231,6 +231,30 @@ def _check_foreign_keys(cursor: Any, tables: Sequence[str]) -> None:
 
 
 # --- Other processes and other threads
+@contextmanager
+def uncommitted(act: Callable[[], Any]) -> Iterator[None]:
+    """Done by another thread, in a transaction that is open, with its locks, to the end of the block, and then committed."""
+    done, release = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        try:
+            with transaction.atomic():
+                act()
+                done.set()
+                release.wait(RACE_S)
+        finally:
+            connections.close_all()
+
+    holder = threading.Thread(target=hold, daemon=True)
+    holder.start()
+    try:
+        assert done.wait(RACE_S), "it was not done"
+        yield
+    finally:
+        release.set()
+        holder.join(RACE_S)
+
+
 @pytest.fixture
 def database_url(transactional_db: None) -> str:
     """DATABASE_URL of the tests' database, for a child process."""

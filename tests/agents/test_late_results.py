@@ -4,7 +4,7 @@ slept, a turn was cancelled, a database was away."""
 import threading
 
 import pytest
-from django.db import OperationalError, connection, transaction
+from django.db import OperationalError
 
 from agents import tool
 from agents.errors import CallNotFound, NotInDoubt
@@ -17,6 +17,7 @@ from inbox.models import Item, Mailbox
 from tests.agents.kit import assert_sound, last_turn, run_queued, transcript
 from tests.agents.kit import calls as told
 from tests.agents.scripts import use
+from tests.database import uncommitted
 from tests.factories import ConversationFactory, MailboxFactory, ToolCallFactory, UserFactory, backdate
 from tests.processes import until
 
@@ -182,24 +183,10 @@ def test_a_mailbox_that_an_atomic_tool_holds_is_not_waited_for(conversation, ada
         ToolCallFactory(unknown=True, name="pay", turn__conversation=conversation, turn__done=True, turn__running=False)
         for _ in range(2)
     )
-    held, release = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with transaction.atomic():
-            list(Mailbox.objects.select_for_update(no_key=True).filter(pk=conversation.mailbox_id))
-            held.set()
-            release.wait(30)
-        connection.close()
-
-    holder = threading.Thread(target=hold)
-    holder.start()
-    assert held.wait(10)
-    try:
+    mailbox = Mailbox.objects.select_for_update(no_key=True).filter(pk=conversation.mailbox_id)
+    with uncommitted(lambda: list(mailbox)):
         assert doubts.record_late(one.pk, "done", "Paid 10.")
         doubts.record(other.pk, "It was paid.", user=ada)
-    finally:
-        release.set()
-        holder.join(30)
     assert sorted(mail()) == [
         ("It succeeded; the result came late:\nPaid 10.", "the tool itself"),
         ("It was paid.", ada.username),

@@ -1,11 +1,10 @@
-"""Two at one wait at once: threads, a barrier, a hundred rounds or two; the wait ends once and nothing is lost or doubled."""
+"""Two at one wait at once: threads, a barrier, two hundred rounds; the wait ends once and nothing is lost or doubled."""
 
 import random
 import threading
 import time
 
 import pytest
-from django.db import connection, transaction
 
 from agents.models import ToolCall, Turn
 from agents.services import conversations, turns, waking
@@ -17,12 +16,12 @@ from mesh.models import Delivery, Message
 from mesh.services import answering, leaving, sending
 from tests.agents.kit import assert_sound
 from tests.agents.scripts import texts, use
+from tests.database import uncommitted
 from tests.factories import UserFactory
 from tests.mesh.kit import letters, run_all, sender
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
-ROUNDS = 200  # of the four that meet all the time: two acknowledgements, a reply, the deadline, a retirement
-FEWER = 100
+ROUNDS = 200
 
 
 @pytest.fixture(autouse=True)
@@ -52,9 +51,9 @@ def both(race, rounds, left, right, between=lambda: None):
     assert not finish.errors, finish.errors
 
 
-def asked(peer, rounds=ROUNDS):
+def asked(peer):
     """A blocking message for each round."""
-    return [sending.send(sender(peer), "b", "Well?", blocking=True).message for _ in range(rounds)]
+    return [sending.send(sender(peer), "b", "Well?", blocking=True).message for _ in range(ROUNDS)]
 
 
 def waits(messages):
@@ -108,7 +107,7 @@ def test_a_reply_against_the_deadline(peers, race):
 def test_an_acknowledgement_against_who_else_may_end_a_wait(peers, race, other):
     """The note is the answer, or comes as mail of its own: it is never between the two."""
     a, b = peers("a", "b")
-    rounds = asked(a, FEWER)
+    rounds = asked(a)
 
     def end(message):
         if other == "the deadline":
@@ -122,12 +121,12 @@ def test_an_acknowledgement_against_who_else_may_end_a_wait(peers, race, other):
 
     both(race, rounds, lambda m: answering.acknowledge(b, m.pk, "Taken."), end)
     found = [response for _, response in waits(rounds)]
-    assert [letter.response for letter in letters(a)] == ["Taken."] * (FEWER - found.count("Taken."))
+    assert [letter.response for letter in letters(a)] == ["Taken."] * (ROUNDS - found.count("Taken."))
 
 
 def test_acknowledgements_below_the_quorum_against_the_deadline(peers, race):
     a, b, _ = peers("a", "b", "c")
-    rounds = [sending.broadcast(sender(a), "Who?", blocking=True, quorum=2).message for _ in range(FEWER)]
+    rounds = [sending.broadcast(sender(a), "Who?", blocking=True, quorum=2).message for _ in range(ROUNDS)]
 
     def expire(message):
         Item.objects.filter(pk=message.wait_id).update(due_at="2020-01-01T00:00Z")
@@ -138,7 +137,7 @@ def test_acknowledgements_below_the_quorum_against_the_deadline(peers, race):
     assert {outcome for outcome, _ in waits(rounds)} == {"expired"}
     said = [letter.response for letter in letters(a)]
     assert sorted(set(said)) in (["Taken.", "b: Taken."], ["Taken."], ["b: Taken."])
-    assert len(said) == FEWER
+    assert len(said) == ROUNDS
 
 
 def test_retiring_against_a_send(peers, race, operator):
@@ -175,7 +174,7 @@ def test_retiring_against_an_acknowledgement(peers, race, operator):
 
     both(
         race,
-        range(FEWER),
+        range(ROUNDS),
         lambda _: answering.acknowledge(b, rounds[-1].pk, "Taken."),
         lambda _: leaving.retire(operator, b.pk),
         between,
@@ -199,8 +198,8 @@ def test_a_sender_that_retires_while_it_sends(peers, race, operator):
         assert not Item.objects.filter(status="pending").exists()
         leaving.bring_back(operator, a.pk)
 
-    both(race, range(FEWER), send, lambda _: leaving.retire(operator, a.pk), between)
-    assert len(letters(b)) == FEWER - len(refused)
+    both(race, range(ROUNDS), send, lambda _: leaving.retire(operator, a.pk), between)
+    assert len(letters(b)) == ROUNDS - len(refused)
 
 
 def test_a_turn_that_is_cancelled_while_it_sends(peers, race, script):
@@ -258,7 +257,7 @@ def test_everyone_against_a_recipient_that_retires(peers, race, operator):
         rounds.append(ask())
 
     acknowledge = lambda _: answering.acknowledge(b, rounds[-1].pk, "Taken.")  # noqa: E731
-    both(race, range(FEWER), acknowledge, lambda _: leaving.retire(operator, c.pk), between)
+    both(race, range(ROUNDS), acknowledge, lambda _: leaving.retire(operator, c.pk), between)
 
 
 def test_sends_of_one_peer_from_many_threads_keep_their_order(peers, race):
@@ -297,25 +296,12 @@ def test_a_peer_in_a_hurry_is_stopped_at_its_limit_from_many_threads(peers, race
 def test_a_letter_that_commits_late_is_not_skipped(peers, script):
     """Its row has a lower number than one that was read already: who reads goes by what is unread, not by a number."""
     a, b, c = peers("a", "b", "c")
-    written, release = threading.Event(), threading.Event()
-
-    def late():
-        with transaction.atomic():
-            sending.send(sender(a), "c", "I was first.")
-            written.set()
-            release.wait(30)
-        connection.close()
-
-    writer = threading.Thread(target=late)
-    writer.start()
-    assert written.wait(30)
-    sending.send(sender(b), "c", "I was second.")
-    model = script("Read.")
-    waking.wake_unrung()
-    assert run_all() == 1
-    assert "I was second." in texts(model.prompts[-1])
-    release.set()
-    writer.join(30)
+    with uncommitted(lambda: sending.send(sender(a), "c", "I was first.")):
+        sending.send(sender(b), "c", "I was second.")
+        model = script("Read.")
+        waking.wake_unrung()
+        assert run_all() == 1
+        assert "I was second." in texts(model.prompts[-1])
     first, second = letters(c)
     assert first.response == "I was first."
     assert (first.status, second.status) == ("resolved", "consumed")
